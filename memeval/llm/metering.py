@@ -6,6 +6,7 @@ A context variable carries the ledger, so that no function needs an extra argume
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -15,6 +16,7 @@ from typing import TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from memeval.errors import StorageError, UserError
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.own_work import OwnWork
 from memeval.llm.reply import NOTES
@@ -135,10 +137,17 @@ def current_ledger() -> Ledger:
 
 @contextmanager
 def metered(ledger: Ledger) -> Iterator[Ledger]:
-    """Records the calls made inside the `with` block in `ledger`."""
+    """Records the calls made inside the `with` block in `ledger`.
+
+    After an error that concerns the whole run, they also count in the outer ledger: no row will.
+    """
+    outer = current_ledger()
     token = _current.set(ledger)
     try:
         yield ledger
+    except (asyncio.CancelledError, StorageError, UserError):
+        outer.usages += ledger.usages
+        raise
     finally:
         _current.reset(token)
 

@@ -12,6 +12,7 @@ from memeval.config.schema import ANSWER, JUDGE, STAGES
 from memeval.errors import ModelError, StorageError
 from memeval.judges.contract import Judge
 from memeval.llm.disk import is_about_disk
+from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.execute.judging import failed_verdict, judge_answer, judge_of
 from memeval.pipeline.execute.memories import MemorySource
 from memeval.pipeline.execute.metrics import Measured, measure_answer
@@ -85,9 +86,13 @@ class CaseWork:
             kept[question.question_id] = self._kept_answer(repeat, question, turns)
 
         remaining = len(case.questions)
-        for part in cases_until(case):
-            await self._ask(repeat, part, kept, turns, share=share, remaining=remaining)
-            remaining -= len(part.questions)
+        with metered(Ledger()) as without_row:
+            try:
+                for part in cases_until(case):
+                    await self._ask(repeat, part, kept, turns, share=share, remaining=remaining)
+                    remaining -= len(part.questions)
+            finally:
+                self.progress.spent(without_row.usages)
 
     async def _ask(
         self,
