@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from memeval.packages.form import is_withheld, withheld
 from memeval.packages.rows import PackagedRows
 from memeval.pipeline.execute.metrics import measure_answer
 from memeval.pipeline.execute.repeat import ingest_id
-from memeval.pipeline.execute.timeline import id_until
+from memeval.pipeline.execute.timeline import id_until, operations_done, timeline_events
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.measure.provenance import DATA, data_tags
 from memeval.pipeline.measure.records import write_recall
@@ -29,6 +29,8 @@ from memeval.pipeline.verify.figures import figure_problems
 from memeval.records import EvalCase, EvalQuestion
 from memeval.results import CONFIG_FILE, AnswerRow, Record, RunSummary
 from memeval.results.note import remarks
+from memeval.results.record import TimelineEvent
+from memeval.results.rows import OperationDone
 from memeval.results.run import Run
 from memeval.text.shown import one_line
 
@@ -157,8 +159,24 @@ def unlike_records(
             record.shown_evidence_ranks,
             record.shown_session_ranks,
         )
-        if made != members:
+        if made != members or record.timeline != _timeline(record, rows, data, question):
             yield record.question_id
+
+
+def _timeline(
+    record: Record, rows: PackagedRows, data: PackagedData, question: EvalQuestion
+) -> tuple[TimelineEvent, ...] | None:
+    """The timeline of a record, made again; None if a row has more operations than its case."""
+
+    def done_until(memory: str) -> Sequence[OperationDone]:
+        row = rows.ingests.get((record.repeat, ingest_id(memory)))
+        return row.operations if row else ()
+
+    case = data.cases[record.case_id]
+    try:
+        return tuple(timeline_events(case, question, operations_done(case, done_until)))
+    except ValueError:
+        return None
 
 
 def _with_values(row: AnswerRow, question: EvalQuestion) -> AnswerRow:

@@ -528,6 +528,24 @@ def test_missing_note_is_found(home: Path, tmp_path: Path) -> None:
     assert "a note is missing" in next(verify_package(path)).problems[0]
 
 
+@pytest.mark.usefixtures("home")
+def test_edited_timeline_and_operation_are_found(tmp_path: Path) -> None:
+    few = ("dataset=demo_lifecycle", "dataset.limit_cases=1", "tracking=none")
+    run = memeval.run(*few, "system=bm25", progress=False)
+    entries = entries_of(pack([run], tmp_path / "one.memeval").path)
+    path = tmp_path / "edited.memeval"
+
+    def is_found(name: str, change: Callable[[Any], None]) -> bool:
+        place = f"runs/{run.key}/{name}"
+        edited = {**entries, place: changed_line(entries[place], 0, change)}
+        write_entries(path, rewritten(edited, run.key))
+        return found_at(path) == 2
+
+    assert is_found("records.jsonl", lambda row: row["timeline"][0].update(kind="consolidate"))
+    assert is_found("records.jsonl", lambda row: row["timeline"][-1].update(done="3 items"))
+    assert is_found("ingest.jsonl", lambda row: row["operations"].extend(row["operations"] * 9))
+
+
 @pytest.mark.parametrize(
     "change",
     [
