@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -21,28 +22,32 @@ SHARES: dict[str, Callable[[StoredItems], tuple[int, int]]] = {
 _two_decimals = partial(decimals, digits=2)
 
 
-def stored_measures(stored: Iterable[tuple[str, StoredItems]]) -> dict[str, float | None]:
-    """The figures of a repeat's memories, each given with the id of its case; empty without any.
+def stored_measures(stored: Iterable[tuple[str, int, StoredItems]]) -> dict[str, float | None]:
+    """The figures of memories, each given with the id of its case and a seed; empty without any.
 
     Of a case with checkpoints, the memory that has ingested the most turns counts. A share is over
-    all items of all cases, with a 95 % interval clustered by case.
+    all items of all cases, with a 95 % interval clustered by case; several seeds are one cluster.
     """
-    by_case = dict(sorted(stored, key=lambda pair: (pair[1].turns, pair[1].items)))
-    turns = sum(own.turns for own in by_case.values())
+    latest: dict[tuple[str, int], StoredItems] = {}
+    for case, seed, own in sorted(stored, key=lambda row: (row[2].turns, row[2].items)):
+        latest[case, seed] = own
+
+    turns = sum(own.turns for own in latest.values())
     if not turns:
         return {}
 
-    items = sum(own.items for own in by_case.values())
+    items = sum(own.items for own in latest.values())
     measures: dict[str, float | None] = {PER_TURN: items / turns}
     for name, counts in SHARES.items():
-        values, cases, weights = [], [], []
-        for case, own in by_case.items():
+        parts, wholes = Counter[str](), Counter[str]()
+        for (case, _), own in latest.items():
             part, whole = counts(own)
-            if whole:
-                values.append(part / whole)
-                cases.append(case)
-                weights.append(float(whole))
+            parts[case] += part
+            wholes[case] += whole
 
+        cases = [case for case, whole in wholes.items() if whole]
+        values = [parts[case] / wholes[case] for case in cases]
+        weights = [float(wholes[case]) for case in cases]
         measures |= interval_figures(name, scored_mean(values, cases, weights))
 
     return measures

@@ -74,8 +74,13 @@ def measure_repeat(
         metrics |= dict.fromkeys(UNKNOWN_IF_IMPORTED)
 
     metrics |= measure_tools(records, ingests) | measure_operations(ingests)
-    stored = [(ingest.case_id, ingest.row.stored) for ingest in ingests if ingest.row.stored]
-    return metrics | stored_measures(stored)
+    return metrics | _stored(ingests)
+
+
+def _stored(ingests: Iterable[Ingest]) -> Metrics:
+    """The figures of what was stored, in one repeat or in all."""
+    rows = [(own.case_id, own.seed, own.row.stored) for own in ingests if own.row.stored]
+    return stored_measures(rows)
 
 
 def _accuracy_bounds(records: Iterable[Record]) -> tuple[float | None, float | None]:
@@ -117,7 +122,10 @@ def _means(records: Sequence[Record], headline: Headline) -> Metrics:
 
 
 def measure_cell(
-    repeats: Sequence[Metrics], records: Sequence[Record], headline: Headline = None
+    repeats: Sequence[Metrics],
+    records: Sequence[Record],
+    headline: Headline = None,
+    ingests: Sequence[Ingest] = (),
 ) -> Metrics:
     """Metrics of a cell: means and deviations over repeats, clustered intervals, sums."""
     metrics: Metrics = {}
@@ -128,7 +136,7 @@ def measure_cell(
 
     # By question: one without a score in a repeat would otherwise weigh less than in a comparison.
     if len(repeats) > 1:
-        metrics |= _means(records, headline)
+        metrics |= _means(records, headline) | _stored(ingests)
 
     of_categories = [name for name in metrics if name.startswith("accuracy/")]
     of_all = [metric.name for metric in main_metrics()]

@@ -15,6 +15,7 @@ from memeval.pipeline.measure.figures import (
     measure_cell,
     measure_facets,
 )
+from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.spending import Metrics
 from memeval.pipeline.open.cell import Cell
 from memeval.results import CategoryResult, Record
@@ -35,10 +36,15 @@ class Figures(Struct, frozen=True):
 
 
 def measure(
-    repeats: Sequence[Metrics], records: Sequence[Record], headline: Headline, *, has_score: bool
+    repeats: Sequence[Metrics],
+    records: Sequence[Record],
+    ingests: Sequence[Ingest],
+    headline: Headline,
+    *,
+    has_score: bool,
 ) -> Figures:
     """The figures of a cell from those of its repeats; no accuracy without `has_score`."""
-    metrics = measure_cell(repeats, records, headline)
+    metrics = measure_cell(repeats, records, headline, ingests)
     categories = measure_categories(records, repeats, headline)
     facets = measure_facets(records, repeats)
     if not has_score:

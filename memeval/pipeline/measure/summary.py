@@ -151,7 +151,7 @@ def summarise(
         measured = measure_repeat(own_rows, own_ingests, headline, imported=cell.is_imported)
         repeats.append(measured | dict(cell.dataset.measures(own_rows)))
 
-    figures = measure(repeats, rows, headline, has_score=has_score(cell))
+    figures = measure(repeats, rows, ingest_rows, headline, has_score=has_score(cell))
     coverage = figures.metrics["coverage"]
     ended = finished.started_at + timedelta(seconds=finished.seconds)
     return RunSummary(

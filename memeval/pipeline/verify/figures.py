@@ -106,7 +106,7 @@ def _measure_again(
         repeats.append(measured)
 
     has_score = summary.params.get("dataset.only") is None
-    return measure(repeats, records, headline, has_score=has_score)
+    return measure(repeats, records, ingests, headline, has_score=has_score)
 
 
 def note_problems(
