@@ -128,14 +128,15 @@ def duration(value: float) -> str:
 
 def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
     """A value or a difference, formatted by the name of its unit: points, which are shares, with
-    one decimal, dollars with three significant digits.
+    one decimal, dollars with three significant digits. Points that would look like 0 have one
+    significant digit, down to 0.001: an interval that begins there does not include 0.
     """
     if value is None:
         return NONE
 
     size = abs(value)
     if unit == "points":
-        text = percent(size)
+        text = f"{100 * size:.1g}" if 1e-5 <= size < 5e-4 else percent(size)
     elif size >= 100:
         text = count(size)
     elif unit == "$":
