@@ -151,11 +151,12 @@ def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float
 
 
 def _are_aligned(scores: RunScores, other: RunScores) -> bool:
-    """Whether two runs scored the same questions, with the same weights."""
-    if scores.values.keys() != other.values.keys():
+    """Whether two runs scored the same questions of the same cases, with the same weights."""
+    names = scores.values
+    if names.keys() != other.values.keys():
         return False
 
-    return weights_of(scores, scores.values) == weights_of(other, scores.values)
+    return all(of(scores, names) == of(other, names) for of in (cases_of, weights_of))
 
 
 def adjust_by_discovery(comparisons: Sequence[Comparison]) -> list[Comparison]:

@@ -291,6 +291,14 @@ def test_different_judges_do_not_prevent_comparing_f1(tmp_path: Path) -> None:
     assert difference.result.mean == 0.25
 
 
+def test_versions_of_data_may_name_their_conversations_differently(cells: list[Run]) -> None:
+    path = cells[1].folder / RECORDS_FILE
+    path.write_text(path.read_text().replace('"case_id": "c', '"case_id": "renamed '))
+    (own, *_), (expected, *_) = compared(cells[1::-1]).differences, compared(cells).differences
+    assert own.result.mean == -expected.result.mean
+    assert own.p == expected.p
+
+
 def test_one_common_question_is_refused_even_if_forced(tmp_path: Path) -> None:
     runs = [made_run(tmp_path, "A", {"c0/q0": [1]}), made_run(tmp_path, "B", {"c0/q0": [0]})]
     comparison = compared(runs, force=True)
