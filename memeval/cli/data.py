@@ -172,7 +172,8 @@ def describe(info: DatasetInfo) -> str:
 def _whereabouts(info: DatasetInfo) -> str:
     """Whether it is on this machine, completely or in part, or else how to get it."""
     if not info.file:
-        return f"  here:     generated: python -m memeval dataset={info.name}"
+        how = "generated" if info.name in DATASETS else "read by its package"
+        return f"  here:     {how}: python -m memeval dataset={info.name}"
 
     path = locate(info, data_dir())
     if path.exists():
@@ -190,7 +191,7 @@ def _whereabouts(info: DatasetInfo) -> str:
 
 def _size(info: DatasetInfo) -> str:
     if not info.file:
-        return "depends on its settings"
+        return "depends on its settings" if info.name in DATASETS else "not registered"
     if info.files:
         known = [file.size_bytes for file in info.files if file.size_bytes is not None]
         more = "" if len(known) == len(info.files) else " and more"

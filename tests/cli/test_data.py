@@ -101,7 +101,7 @@ def test_stats_of_many_cases_have_one_row_per_category(tmp_path: Path) -> None:
         ),
         (
             ["fetch", "synthetic"],
-            "data set 'synthetic' is generated when it is read: nothing to fetch.",
+            "data set 'synthetic' needs no download: nothing to fetch.",
         ),
     ],
 )
