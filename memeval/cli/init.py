@@ -4,6 +4,7 @@ board.
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
 from collections.abc import Mapping, Sequence
@@ -58,9 +59,10 @@ def init(arguments: Sequence[str]) -> int:
     if is_available(kind, module) or (kind == METRIC and module in metrics()):
         raise UserError(f"a {kind} '{module}' already exists", "choose another name")
 
+    values, paths = _values(kind, name, module), _paths(kind, module)
+    _check_target(values, paths[f"{module}/{kind}.py"])
     _check_folder(folder)
-    values = _values(kind, name, module)
-    _write(_paths(kind, module), values, folder)
+    _write(paths, values, folder)
     print(f"{one_line(folder)}: a package with a {kind}, {module}\n")
     print(f"  cd {one_line(folder)}\n  pip install -e '.[test]'\n  pytest\n  {values['command']}")
     return 0
@@ -127,6 +129,14 @@ def _values(kind: str, name: str, module: str) -> dict[str, str]:
         "points": PARTS[kind],
         "command": KINDS[kind].format(name=module),
     }
+
+
+def _check_target(values: Mapping[str, str], source: Path) -> None:
+    """Raises `UserError` if the class would hide another name of its module, such as an import."""
+    text = Template(source.read_text(encoding="utf-8")).substitute(values, target="_")
+    names = {getattr(node, "name", "") for node in ast.walk(ast.parse(text))}
+    if values["target"] in names:
+        raise UserError(f"its module has another {values['target']}", "choose another name")
 
 
 def _check_folder(folder: Path) -> None:

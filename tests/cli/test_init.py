@@ -53,10 +53,13 @@ def test_packages_run_by_name(site: Path, tmp_path: Path) -> None:
     assert run["valid"] and run["metrics"]["accuracy"] is not None
 
 
-def test_data_set_of_a_package_is_read_by_verify(site: Path, tmp_path: Path) -> None:
+def test_data_set_of_a_package_is_read_by_verify_and_listed(site: Path, tmp_path: Path) -> None:
     verified = completed(tmp_path, "data", "verify", "my_dataset", PYTHONPATH=str(site)).out
     assert verified.startswith(f"{site / 'my_dataset' / 'cases.json'}: sha256 ")
     assert "read: 2 cases, 2 sessions, 6 turns, 5 questions" in verified
+
+    listed = completed(tmp_path, "data", "list", PYTHONPATH=str(site)).out
+    assert "here:     read by its package: python -m memeval dataset=my_dataset" in listed
 
     (tmp_path / "broken.json").write_text("[{}]")
     words = ("data", "verify", "my_dataset", f"dataset.path={tmp_path / 'broken.json'}")
@@ -142,6 +145,8 @@ def test_packages_install_with_pip_into_a_fresh_environment(packages: Path, tmp_
         (["system", "json"], "a Python module 'json' already exists"),
         (["judge", "keyword"], "a Python module 'keyword' already exists"),
         (["bm25"], "a system 'bm25' already exists"),
+        (["system", "settings"], "its module has another Settings"),
+        (["dataset", "path"], "its module has another Path"),
         (["metric", "token-f1"], "a metric 'token_f1' already exists"),
         (["system", "a", "b"], "init takes a kind and a name"),
         (["judge", "mine", "--kind", "judge"], "init takes a kind and a name"),
