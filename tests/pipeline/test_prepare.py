@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from conftest_pipeline import SMALL, Command, environment, records, without_times
 from doubles.endpoint import ScriptedEndpoint
+from forking import run_command_line
 
 from memeval.text.names import digest_name
 
@@ -174,6 +175,13 @@ def test_memories_of_checkpoints_are_prepared_for_a_run(memeval: Command) -> Non
     assert "memories: 4 built" in memeval("prepare", *words).stdout
     assert "memories: 4 found" in memeval("prepare", *words).stdout
     assert "prepare 4/4 (4 reused)" in memeval(*words).stderr
+
+
+def test_memories_that_cannot_be_saved_say_why(tmp_path: Path) -> None:
+    folder = Path(__file__).parents[1] / "systems_example"
+    words = ["prepare", *QUICK, "system.class=my_memory:Overlap"]
+    done = run_command_line(words, env=environment(tmp_path), cwd=folder)
+    assert "memories: 1 not saved (this system can't save its memories, so each" in done.stdout
 
 
 def test_prepare_refuses_several_configurations(memeval: Command) -> None:

@@ -24,6 +24,8 @@ from memeval.text.shown import one_line
 CASES_AHEAD = 4
 """Cases built concurrently if a model is involved; otherwise one."""
 
+CANNOT_BE_SAVED = "not saved (this system can't save its memories, so each run builds them)"
+
 
 class Prepared(Struct):
     """Result of a pass of prepare."""
@@ -31,7 +33,7 @@ class Prepared(Struct):
     folder: Path
     """Folder of the memories of the first repeat."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Memories by outcome: `built`, `found`, `not saved` (not possible, or failed), `failed`."""
+    """Memories by outcome: `built`, `found`, `not saved`, `CANNOT_BE_SAVED`, `failed`."""
     usages: list[Usage] = field(default_factory=list)
     """Usages of building the memories; found memories are left out."""
     failures: list[str] = field(default_factory=list)
@@ -109,5 +111,9 @@ async def _prepare_memory(builder: Builder, case: EvalCase, seed: int, prepared:
         prepared.counts["found"] += 1
         return
 
-    prepared.counts["built" if memory.saved else "not saved"] += 1
+    outcome = "built"
+    if not memory.saved:
+        outcome = "not saved" if memory.save_error else CANNOT_BE_SAVED
+
+    prepared.counts[outcome] += 1
     prepared.usages += memory.ingested.usage
