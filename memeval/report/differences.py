@@ -212,11 +212,13 @@ def setting_label(summary: RunSummary, key: str, short: str) -> str:
     return f"{short}={value}"
 
 
-def rank(key: str) -> tuple[int, bool, str]:
-    """The order of settings: by group, the group's name before its other settings."""
+def rank(key: str) -> tuple[int, int, bool, str]:
+    """The order of settings: by group, its option first, nested settings last, models before the
+    settings that depend on them.
+    """
     position = GROUPS.index(group(key)) if group(key) in GROUPS else len(GROUPS)
 
-    return position, key != group(key) and not key.endswith(".name"), key
+    return position, key.removesuffix(".name").count("."), not key.endswith(".model"), key
 
 
 def group(key: str) -> str:

@@ -196,6 +196,15 @@ def test_settings_of_the_same_last_name_keep_their_groups() -> None:
     assert list(differing_settings(cells).values()) == ["llm.model", "embedder.model"]
 
 
+def test_models_name_the_runs_if_other_settings_follow_from_them() -> None:
+    cells = []
+    for name, port in (("m1", 1), ("m2", 1), ("m3", 2)):
+        served = {"llm.base_url": f"http://localhost:{port}/v1", "llm.model": name}
+        cells.append(summary(params={**summary().params, **served, "llm.extra_body.a": port}))
+
+    assert labels(cells) == ["model=m1", "model=m2", "model=m3"]
+
+
 def test_setting_without_a_value_is_labelled_null() -> None:
     cells = [
         summary(params={"dataset": "demo", "system": "bm25", "context_tokens": tokens})
