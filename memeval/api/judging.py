@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
 ONLY_LISTED, JUDGED_BY, RANKED = "--only-listed", "--judged-by=", "--ranked"
 """Options of `evaluate` that belong to the command that repeats a run."""
 RANKED_CLASS = "memeval.systems.external.ranked:Ranked"
+OF_MEMORIES = (
+    *("granularity", "top_k", "context_tokens", "compression_turn", "compression_unit"),
+    *("retain_recent", "max_ingest_loss", "prompt", "embedder", "reranker", "reader", "writer"),
+)
+"""Groups and fields that have no effect on the answers of another program."""
 ITEMS_FILE = "data/demo/judge_probe.jsonl"
 SHIPPED = "demo"
 """The data set of the built-in items."""
@@ -100,8 +106,9 @@ def imported_run(
     if ranked and options:
         raise UserError(f"{RANKED} takes neither {ONLY_LISTED} nor {JUDGED_BY}NAME")
 
+    unused = ("system",) if ranked else ("system", *OF_MEMORIES)
     for word in overrides:
-        if word.lstrip("+").startswith(("system=", "system.")):
+        if re.split("[=.]", word.lstrip("+"))[0] in unused:
             raise UserError(
                 f"{one_line(word, 60)} has no effect: the file takes the place of a system",
                 "leave it out for evaluate",

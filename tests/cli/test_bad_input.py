@@ -359,6 +359,8 @@ MISTAKES = [
         "system=rag has no effect: the file takes the place of a system",
         way_out="leave it out for evaluate",
     ),
+    mistake("evaluate {sound.jsonl} top_k=3", "top_k=3 has no effect: the file takes the place"),
+    mistake("evaluate {sound.jsonl} +embedder.model=a", "+embedder.model=a has no effect"),
     mistake("evaluate {sound.jsonl} num_runs=2", "num_runs must be 1 for evaluate"),
     mistake(
         "evaluate {sound.jsonl} judge=keywrod", "unknown judge 'keywrod'", "Did you mean: keyword?"
@@ -368,7 +370,7 @@ MISTAKES = [
         "judge=llm needs a language model, but llm=extractive is not one",
     ),
     mistake("evaluate {sound.jsonl} dataset.path={cut.json}", "cut.json is not JSON"),
-    mistake("evaluate {sound.jsonl} top_k=0", "top_k must be one of", "not '0'"),
+    mistake("evaluate --ranked {sound.jsonl} top_k=0", "top_k must be one of", "not '0'"),
 ]
 
 

@@ -230,8 +230,6 @@ def check_context_budget(config: RunConfig, source: Source) -> None:
     """Raises `UserError` if `context_tokens` is set and the reader is not shown search results."""
     if config.context_tokens is None:
         return
-    if config.system["name"] == IMPORTED:
-        raise UserError("context_tokens limits what a system shows: leave it out for evaluate")
     if source.own_prompt:
         raise UserError(
             "context_tokens needs a system that answers with the shared reader, but "
