@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from memeval.config.roles import OTHERS
 from memeval.errors import UserError
 from memeval.text.redaction import SHORTEST, keep_address, keep_secret, looks_secret
+from memeval.text.shown import one_line
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_SETTING = re.compile(
@@ -24,7 +25,7 @@ _SECRET_SETTING = re.compile(
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _LABEL = re.compile(r"[^\s.\x00-\x20\x7f\"'<>\\^`{|}%]{1,63}")
 _ADDRESS_SETTING = re.compile(r"(?:^|[._])(?:url|uri|host|address|endpoint)$")
-_OVERRIDE = re.compile(r"(?P<mark>~|\+{0,2})(?P<key>[^=\s]+)=(?P<value>.*)", re.DOTALL)
+_OVERRIDE = re.compile(r"(?P<mark>~|\+{0,2})(?P<key>[^=\s+][^=\s]*)=(?P<value>.*)", re.DOTALL)
 _PAIR = re.compile(r"[\"']?([^\s\"':,{}]+)[\"']?\s*:\s*[\"']?([^\"',{}]*)")
 
 _ENDPOINT_GROUPS = ("llm.", "embedder.", "reranker.")
@@ -210,7 +211,9 @@ def _check_text(path: str, text: str) -> None:
 
 
 def check_overrides(words: list[str]) -> None:
-    """Raises `UserError` for a word that contains a secret, before Hydra writes it anywhere."""
+    """Raises `UserError` for a word that contains a secret, before Hydra writes it anywhere, and
+    for one without a name.
+    """
     for word in words:
         override = _OVERRIDE.fullmatch(word)
         if override is None:
@@ -220,6 +223,8 @@ def check_overrides(words: list[str]) -> None:
                     "an argument on the command line looks like a secret",
                     "put secrets into environment variables",
                 )
+            if word.lstrip("+~").startswith("="):
+                raise UserError(f"'{one_line(word)}' names no setting", "for example:  system=bm25")
 
             continue
 

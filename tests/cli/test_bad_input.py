@@ -229,6 +229,8 @@ MISTAKES = [
         "'system=rag,bm25' has several values",
         way_out="python -m memeval -m system=rag,bm25",
     ),
+    mistake("=bm25", "'=bm25' names no setting", way_out="for example:  system=bm25"),
+    mistake("-m +=bm25,rag", "'+=bm25,rag' names no setting"),
     mistake(
         "system==rag", "'system==rag' can't be read as group=option or field=value", way_out="quote"
     ),
