@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from memeval.comparison.gating.baseline import settings_of
 from memeval.errors import UserError
 from memeval.packages.facts import digest_of_ids, question_ids
 from memeval.packages.form import LARGEST_SMALL, Digest, Line
@@ -284,4 +285,4 @@ def _left_out_notes(packed: Sequence[Run], known: Sequence[Run]) -> list[str]:
 
 def _settings(run: Run) -> Json:
     own = ("seed", "num_runs", "label")
-    return {name: value for name, value in run.summary.params.items() if name not in own}
+    return {name: value for name, value in settings_of(run).items() if name not in own}

@@ -906,6 +906,25 @@ def test_answers_of_unregistered_runs_are_reported(
     ]
 
 
+def test_a_run_that_is_left_out_is_counted_whatever_its_runtime_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    words = ["dataset=demo_personamem", "dataset.limit_questions=2", "system=bm25", "tracking=none"]
+    said, path = tmp_path / "said.json", tmp_path / "own.memeval"
+    options = ["--systems", "bm25", "-o", str(said)]
+    assert run_command(["register", *words[:2], words[3], *options]) == 0
+    run = memeval.run(*words, progress=False)
+    # A setting that changes no result makes no other run of it.
+    memeval.run(*words, "seed=7", "dataset.allow_unpinned=true", progress=False)
+
+    assert run_command(["pack", run.key, "--register", str(said), "-o", str(path)]) == 0
+    with open_package(path) as package:
+        assert package.register is not None
+        (note,) = package.register["left_out"]
+        assert note.startswith("1 finished run of the same settings")
+
+
 def test_registration_is_compared_with_the_packed_runs(
     runs: list[memeval.FinishedRun],
     tmp_path: Path,
