@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from msgspec import Struct, field
 
+from memeval.comparison.gating.baseline import settings_of
 from memeval.results import SentMessage
 from memeval.results.run import Run
 
 Prompts = Mapping[tuple[str, int], tuple[SentMessage, ...] | str | None]
 """Prompts sent for each question and repeat, or their contexts; None if not known."""
 _SWITCH = "system.temporal_edges"
-_NOT_SENT = (
-    "llm.judge",
-    "llm.ingest",
-    "llm.api_key_env",
-    "llm.api_version",
-    "llm.max_concurrency",
-)
-"""Settings of the group `llm` that do not affect the answers' requests."""
+_NOT_SENT = ("llm.judge", "llm.ingest")
+"""Roles of the group `llm` that do not affect the answers' requests."""
 
 
 class SentReader(Struct):
@@ -75,10 +69,10 @@ class SentReader(Struct):
         return self._prompts[run.key]
 
 
-def _reader_of(run: Run) -> dict[str, Any]:
+def _reader_of(run: Run) -> dict[str, str]:
     """The settings of the model that answers."""
     settings = {}
-    for name, value in run.summary.params.items():
+    for name, value in settings_of(run).items():
         is_of_models = name.partition(".")[0] == "llm"
         if is_of_models and not name.startswith(_NOT_SENT):
             settings[name] = value

@@ -79,8 +79,9 @@ def test_different_prompts_or_readers_are_not_the_same_prompts(
     assert not difference.same_prompts
 
 
-def test_judge_settings_do_not_count_as_another_reader(tmp_path: Path) -> None:
-    runs = pair(tmp_path, {}, params={"llm.judge.max_concurrency": 4})
+@pytest.mark.parametrize("setting", ["judge.model", "max_concurrency", "timeout_s", "patience_s"])
+def test_settings_that_change_no_answer_make_no_other_reader(tmp_path: Path, setting: str) -> None:
+    runs = pair(tmp_path, {}, params={f"llm.{setting}": 4})
     assert compare_runs(runs, metric_named("accuracy")).differences[0].same_prompts
 
 
