@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from math import nextafter
 from pathlib import Path
 from random import Random
 from xml.etree import ElementTree
@@ -63,11 +64,11 @@ def test_loss_whose_interval_excludes_zero_is_worse(tmp_path: Path) -> None:
     assert "Worse than the baseline: −45.0 [−70.0, −20.0] points of accuracy (p .031)" in sentence(
         result, ACCURACY, GateRules()
     )
-    within = judged(baseline_from(good), bad, margin=0.5)
+    within = judged(baseline_from(good), bad, margin=0.4525)
     assert (within.outcome, within.status) == (GateOutcome.INCONCLUSIVE, 0)
-    told = sentence(within, ACCURACY, GateRules(margin=0.5))
+    told = sentence(within, ACCURACY, GateRules(margin=0.4525))
     assert told == (
-        "A loss is shown, but it is smaller than --margin 50.0: −45.0 [−70.0, −20.0] points of "
+        "A loss is shown, but it is smaller than --margin 45.25: −45.0 [−70.0, −20.0] points of "
         "accuracy (p .031)."
     )
     assert "reliably" not in told
@@ -87,8 +88,10 @@ def test_too_few_conversations_are_inconclusive_and_not_non_inferior(tmp_path: P
     demanded = judged(baseline_from(good), all_wrong(tmp_path), non_inferior=0.2)
     assert (demanded.outcome, demanded.status) == (GateOutcome.INFERIOR, 1)
     # Without any change there is no loss to rule out.
-    same = judged(baseline_from(good), good, non_inferior=0.2)
+    same = judged(baseline_from(good), good, non_inferior=0.0004)
     assert same.outcome is GateOutcome.NON_INFERIOR
+    told = sentence(same, ACCURACY, GateRules(non_inferior=0.0004))
+    assert told.startswith("Non-inferior: a loss of 0.04 points is ruled out")
 
 
 def test_interval_around_zero_is_inconclusive_and_may_be_inferior(
@@ -104,6 +107,8 @@ def test_interval_around_zero_is_inconclusive_and_may_be_inferior(
     )
     assert judged(baseline, after, non_inferior=0.2).outcome is GateOutcome.INFERIOR
     assert judged(baseline, after, non_inferior=0.2).status == 1
+    # Points divided by 100 may be a little more than the same share of questions.
+    assert judged(baseline, after, non_inferior=nextafter(0.2, 1)).status == 1
     assert judged(baseline, after, non_inferior=0.21).outcome is GateOutcome.NON_INFERIOR
 
 

@@ -41,14 +41,15 @@ def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
 
     amount = f"{_points(result.change)} points of {metric.name}"
     failed = _failed_questions(result)
-    limit = figure(rules.non_inferior, POINTS.name)
+    # As the user wrote it: .04 points are not 0.0.
+    limit = f"{100 * (rules.non_inferior or 0):g}"
     difference = result.change.result
     tested = f"{amount} (p {probability(difference.p)})"
     inconclusive = f"Inconclusive, which does not prove equality: no difference is shown: {amount}."
     lost = is_loss(difference, metric)
     if lost:
-        margin = figure(rules.margin, POINTS.name)
-        inconclusive = f"A loss is shown, but it is smaller than --margin {margin}: {tested}."
+        margin = 100 * rules.margin
+        inconclusive = f"A loss is shown, but it is smaller than --margin {margin:g}: {tested}."
 
     sentences = {
         GateOutcome.WORSE: f"Worse than the baseline: {tested}.",

@@ -195,7 +195,8 @@ def _outcome(
     if not all(question.passes for question in passes):
         return GateOutcome.MUST_PASS
     if rules.non_inferior is not None:
-        return GateOutcome.NON_INFERIOR if low > -rules.non_inferior else GateOutcome.INFERIOR
+        is_ruled_out = low > -rules.non_inferior + _ROUNDING
+        return GateOutcome.NON_INFERIOR if is_ruled_out else GateOutcome.INFERIOR
 
     if low > 0:
         return GateOutcome.BETTER
