@@ -336,6 +336,11 @@ def test_claimed_removals_are_reported_with_what_really_vanished(
     assert found["operations/forget/vanished"] == 0.0
     assert found["operations/correct/supported"] == 0.0
     assert "operations/correct/items" not in found
+    told = {event.get("done") for row in records(tmp_path) for event in row["timeline"]}
+    # True of a search that found nothing before, too, such as the oracle's.
+    assert {text for text in told if text and text.startswith("1 item")} == {
+        "1 item, but none vanished from a search's results"
+    }
 
     found = figures(memeval, tmp_path, "dataset.limit_cases=1", system="bm25")
     assert found["operations/forget/vanished"] > 0

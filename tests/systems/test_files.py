@@ -139,6 +139,13 @@ def test_recall_without_tools_ranks_rare_words_first() -> None:
     )
 
 
+def test_recall_finds_a_word_that_every_chunk_contains() -> None:
+    system = Files(SystemSettings(), None)  # type: ignore[arg-type] - it uses no part
+    system.ingest(MemoryChunk("c1", "Ilse: I build kayaks.", None, "s1", ("s1:1",), ("Ilse",)))
+    assert [chunk.turn_ids for chunk in system.recall(Query("Kayaks?"), 5)] == [("s1:1",)]
+    assert system.recall(Query("Violins?"), 5) == []
+
+
 @pytest.mark.parametrize(
     ("pattern", "text", "matches"),
     [

@@ -193,7 +193,7 @@ def _operation_event(operation: EvalOperation, done: OperationDone | None) -> Ti
     if done is not None:
         result = "not supported" if done.items is None else counted(done.items, "item")
         if done.items and done.vanished == 0:
-            result += ", but a search still finds what it found before"
+            result += ", but none vanished from a search's results"
 
     return TimelineEvent(operation.kind.value, request.words, result)
 

@@ -128,7 +128,7 @@ class Files(ChunkSystem, RecallSystem):
         scores = [sum(map(rarity.__getitem__, sorted(words_held))) for words_held in found_words]
 
         best = sorted(range(len(entries)), key=lambda at: -scores[at])[:depth]
-        return [replace(entries[at][1], score=scores[at]) for at in best if scores[at] > 0]
+        return [replace(entries[at][1], score=scores[at]) for at in best if found_words[at]]
 
     def _entries(self) -> list[tuple[str, Retrieved]]:
         """Entries that `recall` ranks, each with the text that is searched."""
