@@ -271,15 +271,14 @@ def leak_sentence(records: Sequence[Record]) -> str:
     """How many deleted facts were found: `3 of 40 deleted facts were still found when asked for
     directly: 7.5 % [2.6, 19.9]`. Empty if no memory was searched for one.
     """
-    name = f"{LEAK}/{PROBE}"
-    result = scored_mean(*_measured(records, name))
+    values, cases, weights = _measured(records, f"{LEAK}/{PROBE}")
+    result = scored_mean(values, cases, weights)
     if result is None:
         return ""
 
-    values = [record.metrics.get(name) for record in records]
-    searched = len(values) - values.count(None)
+    # Each fact counts once: with repeats, by the share of them in which it was found.
     sentence = (
-        f"{values.count(1.0)} of {searched} deleted facts were still found when asked for "
+        f"{round(sum(values), 1):g} of {len(values)} deleted facts were still found when asked for "
         f"directly: {percent(result.mean)} %"
     )
     ends = interval(result.low, result.high)

@@ -9,7 +9,13 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from memeval.metrics.lifecycle import AnswerOutcome, life_measures, outcome, trace_metrics
+from memeval.metrics.lifecycle import (
+    AnswerOutcome,
+    leak_sentence,
+    life_measures,
+    outcome,
+    trace_metrics,
+)
 from memeval.records import Traces
 from memeval.results import Record
 from memeval.statistics.means import scored_mean
@@ -267,3 +273,10 @@ def test_selective_forgetting_has_the_interval_of_its_varying_part() -> None:
     alone = life_measures(measured([1], [0], 0))
     assert (alone["selective_forgetting"], alone["selective_forgetting_ci95_low"]) == (1.0, None)
     assert "selective_forgetting" not in life_measures(life(0, "neighbour", known, [1]))
+
+
+def test_each_deleted_fact_counts_once_whatever_the_repeats() -> None:
+    rows = life(0, "deleted", "leak_rate/probe", [1, 0, 1]) * 2
+    assert leak_sentence(rows).startswith("2 of 3 deleted facts were still found")
+    rows += life(0, "deleted", "leak_rate/probe", [1, 1, 1]) * 2
+    assert leak_sentence(rows).startswith("2.5 of 3 deleted facts were still found")
