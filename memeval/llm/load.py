@@ -86,9 +86,9 @@ BINDING = 0.8
 
 def busy_line(load: Load) -> str | None:
     """How busy the endpoint and this machine were, and which of them is the bottleneck; None if
-    there was no call.
+    there was no call, or if all processes that made calls have died.
     """
-    if load.began is None or load.ended <= load.began:
+    if load.began is None or load.ended <= load.began or not load.slots:
         return None
 
     # Between the first call and the last: the usage of the slots and of one processor.

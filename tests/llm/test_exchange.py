@@ -140,5 +140,6 @@ def test_busy_line_names_the_bottleneck(busy_s: float, worked_s: float, line: st
     assert busy_line(load) == line
 
 
-def test_busy_line_is_none_without_a_call() -> None:
+def test_busy_line_is_none_without_a_call_and_without_a_process_that_is_left() -> None:
     assert busy_line(Load(slots=32)) is None
+    assert busy_line(Load(slots=0, busy_s=4.0, began=5.0, ended=15.0)) is None
