@@ -146,8 +146,11 @@ class SharedMemories:
         while True:
             try:
                 return await asyncio.to_thread(work)
+            except PermissionError as error:
+                refusal = f"store.memories={self.url} refused: {one_line(error, 300)}"
+                raise StorageError(refusal) from error
             except Exception as error:
-                # Each file system raises its own errors; none of them says whether it is temporary.
+                # Each file system raises its own errors; most don't say whether they are temporary.
                 reason = one_line(error, 300)
                 if time.monotonic() - began >= self._patience_s:
                     raise StorageError(

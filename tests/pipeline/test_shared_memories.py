@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest_pipeline import Command, records, without_times
+from fsspec import register_implementation  # type: ignore[import-untyped]
+from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[import-untyped]
 
 from memeval.errors import StorageError, UserError
 from memeval.results.files import MANIFEST
@@ -78,6 +81,23 @@ def test_unreachable_store_is_named(tmp_path: Path) -> None:
     (folder / MANIFEST).write_text("{}")
     with pytest.raises(StorageError, match=r"store\.memories=file://.*was unreachable for 0 s"):
         asyncio.run(shared.put(folder, "key"))
+
+
+class ReadOnlyFiles(MemoryFileSystem):
+    """An object store whose key may only read."""
+
+    protocol = ("readonly",)
+
+    def put_file(self, *_: Any, **__: Any) -> None:
+        raise PermissionError("Access Denied")
+
+
+def test_refused_upload_is_not_tried_again(tmp_path: Path) -> None:
+    register_implementation("readonly", ReadOnlyFiles, clobber=True)
+    (tmp_path / MANIFEST).write_text("{}")
+    shared = SharedMemories("readonly://memories", patience_s=60)
+    with pytest.raises(StorageError, match=r"store\.memories=readonly.*refused: Access Denied"):
+        asyncio.run(shared.put(tmp_path, "key"))
 
 
 @pytest.mark.sampled(kept=2)
