@@ -220,6 +220,23 @@ def test_killed_worker_loses_only_its_open_calls(
 
 
 @pytest.mark.slow
+def test_worker_killed_before_it_is_ready_is_replaced(
+    tmp_path: Path, port: int, on_one_machine: tuple[dict[str, list[str]], int]
+) -> None:
+    with RayCluster(nodes=1) as cluster, ScriptedEndpoint(port=port) as endpoint:
+        words = (*CELLS, f"llm.base_url={endpoint.base_url}", *RAY)
+        process = start(tmp_path, *words, f"hydra.launcher.address={cluster.address}")
+        until = time.monotonic() + 60
+        while not workers_of(cluster) and time.monotonic() < until:
+            time.sleep(0.01)
+
+        os.kill(workers_of(cluster)[0], signal.SIGKILL)
+        finish(process)
+
+    assert outcomes(tmp_path) == on_one_machine[0]
+
+
+@pytest.mark.slow
 def test_ctrl_c_finishes_calls_and_keeps_results(
     tmp_path: Path, port: int, on_one_machine: tuple[dict[str, list[str]], int]
 ) -> None:
@@ -282,3 +299,56 @@ def test_cancelled_python_sweep_finishes_its_calls_on_ray(
         assert repeated(endpoint) == 0, "calls under way were finished"
 
     assert outcomes(tmp_path) == records
+
+
+CUT_OFF = """
+import asyncio, os, socket, sys
+import memeval
+
+
+def cut():
+    for file in os.listdir("/proc/self/fd"):
+        try:
+            connection = socket.socket(fileno=os.dup(int(file)))
+            # A socket that listens has no peer.
+            if connection.family != socket.AF_UNIX and connection.getpeername():
+                connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # not a connection
+
+
+async def main():
+    sweep = asyncio.create_task(memeval.asweep(*sys.argv[1:]))
+    await asyncio.to_thread(sys.stdin.readline)
+    # More than once: Ray sometimes connects again before it notices.
+    for _ in range(3):
+        cut()
+        await asyncio.sleep(0.3)
+
+    await sweep
+
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+def test_worker_whose_connection_breaks_is_replaced(
+    tmp_path: Path, port: int, on_one_machine: tuple[dict[str, list[str]], int]
+) -> None:
+    with ScriptedEndpoint(port=port, latency_s=0.1) as endpoint:
+        words = (*CELLS, f"llm.base_url={endpoint.base_url}", *RAY, "hydra.launcher.workers=1")
+        process = subprocess.Popen(
+            [sys.executable, "-c", CUT_OFF, *words[1:]],
+            env=environment(tmp_path, MY_OWN_KEY=KEY),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        wait_for(endpoint, 20, process)
+        said, _ = process.communicate("now\n", timeout=60)
+        assert process.returncode == 0, said
+        assert endpoint.peak <= LIMIT
+
+    assert outcomes(tmp_path) == on_one_machine[0]

@@ -208,6 +208,8 @@ class RayWorkers:
         """Includes the seats of workers that died."""
         self._starting: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._failed_starts = 0
+        """Workers that died before they were ready, since the last one that was."""
         self._error: Exception | None = None
 
     def takes(self, planned: PlannedCell) -> bool:
@@ -241,8 +243,8 @@ class RayWorkers:
 
     async def _free_worker(self) -> _WorkerHandle:
         """Waits for a worker that may take a unit: of several, the one with the fewest units."""
-        self._start_missing()
         while True:
+            self._start_missing()
             most = self._settings.cases
             free = [worker for worker in self._workers if most is None or worker.open_count < most]
             if free:
@@ -299,7 +301,10 @@ class RayWorkers:
             ray.kill(actor)  # else it would keep waiting for a processor
             raise
         except RayError as error:
-            self._error = WorldError(f"a Ray worker could not be started: {_reason(error)}")
+            ray.kill(actor)
+            self._failed_starts += 1
+            if self._failed_starts >= TRIES:
+                self._error = WorldError(f"a Ray worker could not be started: {_reason(error)}")
         except UserError as error:
             ray.kill(actor)
             self._error = error
@@ -307,6 +312,7 @@ class RayWorkers:
             # Processes of one machine share a clock.
             is_here = reply.node == self._cluster.node
             ahead_s = 0.0 if is_here else time.perf_counter() - reply.clock_s
+            self._failed_starts = 0
             worker = _WorkerHandle(actor, ahead_s)
             self._workers.append(worker)
             self._all_workers.append(worker)
@@ -315,6 +321,8 @@ class RayWorkers:
         # Each unit that the worker had open reports its death.
         if worker in self._workers:
             self._workers.remove(worker)
+            # If only its connection broke, it would keep its processor, and go on making calls.
+            ray.kill(worker.actor)
             free_slots(worker.loads)
             worker.leave()
             self.say(f"a Ray worker died ({death}): other workers take over its open cases")
