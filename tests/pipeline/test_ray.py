@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -237,18 +237,26 @@ def test_worker_killed_before_it_is_ready_is_replaced(
 
 
 @pytest.mark.slow
-def test_ctrl_c_finishes_calls_and_keeps_results(
-    tmp_path: Path, port: int, on_one_machine: tuple[dict[str, list[str]], int]
+# A terminal sends Ctrl-C to the whole group, and `kill` a signal to the process.
+@pytest.mark.parametrize(
+    ("send", "number"), [(os.killpg, signal.SIGINT), (os.kill, signal.SIGTERM)]
+)
+def test_signal_finishes_calls_and_keeps_results(
+    tmp_path: Path,
+    port: int,
+    on_one_machine: tuple[dict[str, list[str]], int],
+    send: Callable[[int, int], None],
+    number: signal.Signals,
 ) -> None:
     records, _ = on_one_machine
     with ScriptedEndpoint(port=port, latency_s=0.1) as endpoint:
         words = (*CELLS, f"llm.base_url={endpoint.base_url}", *RAY, "hydra.launcher.workers=2")
         process = start(tmp_path, *words)
         wait_for(endpoint, 20, process)
-        os.killpg(process.pid, signal.SIGINT)
+        send(process.pid, number)
         began = time.monotonic()
         said, _ = process.communicate(timeout=60)
-        assert process.returncode == 130 and "Traceback" not in said, said
+        assert process.returncode == 128 + number and "Traceback" not in said, said
         assert time.monotonic() - began < 20
         assert "0 replies lost" in said
         finish(start(tmp_path, *words))

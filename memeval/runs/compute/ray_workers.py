@@ -12,8 +12,10 @@ import atexit
 import itertools
 import logging
 import pickle
+import signal
 import sys
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -97,6 +99,7 @@ class Cluster:
 
         # By default Ray logs what it does.
         logging.getLogger("ray").setLevel(logging.ERROR)
+        on_sigterm = signal.getsignal(signal.SIGTERM)
         try:
             # The output of workers is in Ray's own logs: this terminal shows the sweep.
             ray.init(**options, log_to_driver=False, configure_logging=False, logging_level="ERROR")
@@ -109,6 +112,10 @@ class Cluster:
                 "if it requires a token:  export RAY_AUTH_MODE=token  (~/.ray/auth_token)",
                 "to start one:               ray start --head --port 6379",
             ) from error
+
+        # Ray's own handler ends the process with a native stack trace.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, on_sigterm)
 
     @property
     def nodes(self) -> int:
