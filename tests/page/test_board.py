@@ -566,6 +566,15 @@ def hostile(board: Board) -> Board:
     )
 
 
+def test_an_invalid_figure_is_marked_or_left_out(board: Board) -> None:
+    table = board.tables[0]
+    invalid: dict[str, Any] = {"valid": False, "flags": ("INVALID",), "accuracy": 0.987}
+    rows = [structs.replace(row, **invalid) for row in table.rows]
+    files = dict(site_files(replace(board, tables=(structs.replace(table, rows=tuple(rows)),))))
+    assert "98.7" in files["index.html"] and "98.7" not in files["matrix.html"]
+    assert files["feed.xml"].count("accuracy 98.7 %; INVALID; ") == len(rows)
+
+
 def test_feed_json_and_links_are_valid_with_hostile_texts(board: Board) -> None:
     board = hostile(board)
     files = dict(site_files(board))

@@ -195,7 +195,8 @@ def _matrix(board: Board) -> str:
     for system in systems_of(board):
         cells = []
         for table in board.tables:
-            measured = [row.accuracy for row in _rows_of(system, table) if row.accuracy is not None]
+            rows = [row for row in _rows_of(system, table) if row.valid]
+            measured = [row.accuracy for row in rows if row.accuracy is not None]
             cells.append(max(measured, default=None))
 
         matrix.append((system, cells))
@@ -266,7 +267,7 @@ def feed(board: Board) -> str:
 
 
 def _entry(row: BoardRow, table: BoardTable) -> str:
-    words = f"accuracy {percent(row.accuracy)} %; {table.words}"
+    words = "; ".join([f"accuracy {percent(row.accuracy)} %", *row.flags, table.words])
     return (
         f"<entry><title>{html(row.label)} on {html(table.dataset)}</title>"
         f"<id>urn:memeval:run:{row.key}</id><updated>{row.date}T00:00:00Z</updated>"
