@@ -4,6 +4,7 @@ text.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Iterator
@@ -18,7 +19,9 @@ from sample_pages import BY_TOOLS, SKILL, Size, sample_comparison, write_runs
 from test_page import hostile_run
 
 from memeval.report.page import write_page
+from memeval.report.page.build import page_data
 from memeval.report.page.runs import PageRun
+from memeval.report.page.write import render
 from memeval.results import RECORDS_FILE
 from memeval.results.record import TimelineEvent, read_records
 
@@ -146,7 +149,7 @@ def test_chunks_mark_the_evidence_and_repeats_can_be_chosen(
     whole = answer.locator(".whole").text_content() or ""
     assert whole.count("\n") == 9 and "Ana:" in whole
 
-    seen.page.get_by_role("button", name="repeat 2").first.click()
+    seen.page.get_by_role("button", name="repeat 1").first.click()
     answers = seen.page.locator("#question .answer").first.locator(".text")
     assert answers.first.text_content() == rows[1].hypothesis
 
@@ -283,6 +286,21 @@ def test_a_tablet_leaves_most_of_its_width_to_the_question(chromium: Browser, ad
     assert box is not None and box["width"] > 450
     assert seen.page.locator(".left").is_visible()
     assert seen.page.evaluate("document.documentElement.scrollWidth") == 768
+
+
+@pytest.mark.parametrize("width", [1280, 380])
+def test_figures_of_a_run_cover_nothing(
+    chromium: Browser, folders: list[Path], tmp_path: Path, width: int
+) -> None:
+    run = PageRun.read(folders[0])
+    tags = {**run.summary.tags, "stages": "retrieve", "biased_cut": "first 4 of each conversation"}
+    data = page_data([replace(run, summary=dataclasses.replace(run.summary, tags=tags))])
+    (tmp_path / "page.html").write_text(render(data), encoding="utf-8")
+    seen = Seen(chromium, viewport={"width": width, "height": 760})
+    seen.page.goto((tmp_path / "page.html").as_uri())
+    assert seen.page.evaluate("document.documentElement.scrollWidth") == width
+    wider = "(tiles) => tiles.filter((tile) => tile.scrollWidth > tile.clientWidth).length"
+    assert seen.page.locator(".tiles > div").evaluate_all(wider) == 0
 
 
 @pytest.mark.slow

@@ -257,6 +257,8 @@ def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, An
         "received": _sum(usage.completion_tokens for usage in record.usage),
         "times": {name: _round(value) for name, value in record.times.numbers().items()},
     }
+    if record.repeat:
+        answer["repeat"] = record.repeat
     if record.status not in (Status.OK, Status.RETRIEVED):
         answer["status"] = record.status.value
     if record.verdict is not None:

@@ -141,7 +141,7 @@ function answerOf(cell, answers, question, block) {
 function answerParts(cell, chosen, answers, question, block, refill) {
   const answer = answers[chosen];
   const repeats = answers.length > 1 && element("div", { class: "repeats", role: "group", "aria-label": "Repeat" },
-    answers.map((one, repeat) => element("button", { type: "button", "aria-pressed": String(repeat === chosen), click: () => refill(repeat) }, `repeat ${repeat + 1} `, markOf(one.end))));
+    answers.map((one, repeat) => element("button", { type: "button", "aria-pressed": String(repeat === chosen), click: () => refill(repeat) }, `repeat ${one.repeat || 0} `, markOf(one.end))));
   const votes = answer.votes && answer.votes.length > 1 ? ` (votes: ${answer.votes.join(", ")})` : "";
   const verdict = answer.judge && element("p", {}, element("span", { class: "soft" }, `${answer.judge}: ${ENDS[answer.end][1]}${votes}`), answer.reason ? ` · ${answer.reason}` : "");
   const status = answer.status && element("p", {}, element("span", { class: "soft" }, `${answer.status.replaceAll("_", " ")}: `), answer.error || "no reason given");
