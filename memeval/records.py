@@ -13,7 +13,7 @@ from itertools import chain
 from sys import float_info
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 MOST = 10**13
 """Upper bound of a count: a million calls of ten million tokens each."""
@@ -440,6 +440,12 @@ class Role(StrEnum):
     DRAFT = "draft"
 
 
+RequestTokens = tuple[str, Count, Count, Count]
+"""Digest of a request, or of a text in it, and its tokens: sent, received, and of those sent the
+ones that the provider read from its prompt cache.
+"""
+
+
 class Usage(Struct, frozen=True, forbid_unknown_fields=True):
     """Tokens used by one or more calls with the same role and model.
 
@@ -460,6 +466,8 @@ class Usage(Struct, frozen=True, forbid_unknown_fields=True):
     """True if the endpoint reported no usage and the tokens were counted here."""
     cached: bool = False
     """True if the reply came from memeval's response cache: nothing was billed."""
+    requests: tuple[RequestTokens, ...] | UnsetType = UNSET
+    """The requests that other rows of the run may share, each of which is billed once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
 
 from memeval.errors import StorageError, UserError
@@ -23,6 +23,9 @@ from memeval.llm.reply import NOTES
 from memeval.records import AnswerForm, Role, Usage
 
 N = TypeVar("N", int, float)
+
+DIGITS = 12
+"""Hexadecimal digits that tell the requests of a run apart."""
 
 
 class Answered(Struct, frozen=True):
@@ -153,23 +156,43 @@ def metered(ledger: Ledger) -> Iterator[Ledger]:
 
 
 def totals(usages: Iterable[Usage]) -> tuple[Usage, ...]:
-    """Sums of usages by role, model, provider, and by whether they are estimated or cached."""
-    sums: dict[tuple[str, str, str, bool, bool], Usage] = {}
+    """Sums of usages by role, model, provider, and by whether they are estimated, cached, or list
+    their requests.
+    """
+    sums: dict[tuple[str, str, str, bool, bool, bool], Usage] = {}
     for usage in usages:
-        key = (usage.role.value, usage.model, usage.provider, usage.estimated, usage.cached)
+        key = (
+            usage.role.value,
+            usage.model,
+            usage.provider,
+            usage.estimated,
+            usage.cached,
+            usage.requests is UNSET,
+        )
         sums[key] = _add(sums[key], usage) if key in sums else usage
 
     return tuple(sums[key] for key in sorted(sums))
 
 
 def _add(a: Usage, b: Usage) -> Usage:
+    requests = a.requests
+    if isinstance(requests, tuple) and isinstance(b.requests, tuple):
+        requests += b.requests
+
     return replace(
         a,
         prompt_tokens=plus(a.prompt_tokens, b.prompt_tokens),
         completion_tokens=plus(a.completion_tokens, b.completion_tokens),
         cached_tokens=a.cached_tokens + b.cached_tokens,
         calls=a.calls + b.calls,
+        requests=requests,
     )
+
+
+def with_request(usage: Usage, key: str) -> Usage:
+    """The usage of a call as that of the request under this key of the cache."""
+    sent, received = usage.prompt_tokens or 0, usage.completion_tokens or 0
+    return replace(usage, requests=((key[:DIGITS], sent, received, usage.cached_tokens),))
 
 
 def plus(a: N | None, b: N | None) -> N | None:

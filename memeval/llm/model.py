@@ -5,6 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from memeval.errors import WorldError
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.metering import Answered, current_ledger
@@ -83,4 +86,10 @@ class MeteredModel(LanguageModel):
         return completion
 
     def forget(self, completion: Completion) -> None:
+        usages = current_ledger().usages
+        if completion.usage in usages:
+            # The same request, if it is sent again, is billed again.
+            position = usages.index(completion.usage)
+            usages[position] = replace(completion.usage, requests=UNSET)
+
         self._inner.forget(completion)

@@ -22,7 +22,7 @@ from memeval.llm.contract import (
     ToolPrompt,
 )
 from memeval.llm.endpoint import Endpoint
-from memeval.llm.metering import current_ledger
+from memeval.llm.metering import current_ledger, with_request
 from memeval.llm.model import LanguageModel
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply import CutReplyError, FilteredReplyError, read_chat, stored_chat
@@ -108,9 +108,14 @@ class OpenAIModel(LanguageModel):
             call=lambda: self._ask(body, role, prompt),
             is_kept=lambda entry: bool(entry["finish_reason"] != "content_filter"),
         )
+        usage = self._usage(entry["usage"], role, cached=cached)
+        # Questions have requests of their own; memories may share them.
+        if not ledger.scope:
+            usage = with_request(usage, key)
+
         return Completion(
             text=entry["text"],
-            usage=self._usage(entry["usage"], role, cached=cached),
+            usage=usage,
             latency_s=entry["latency_s"],
             finish_reason=entry["finish_reason"],
             raw=entry["raw"],

@@ -16,7 +16,7 @@ from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.cached_call import CachedCalls
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.keys import headers_of, key_for
-from memeval.llm.metering import current_ledger
+from memeval.llm.metering import current_ledger, with_request
 from memeval.llm.reply import NOTES, read_ranking, stored_ranking
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
@@ -89,29 +89,29 @@ class EndpointReranker(Reranker):
             "top_n": len(documents),
         }
 
+        key = content_key({"endpoint": self._address, "path": PATH, **body})
         entry, cached = await self._calls.once(
-            content_key({"endpoint": self._address, "path": PATH, **body}),
+            key,
             read=lambda value: stored_ranking(value, len(documents)),
             call=lambda: self._ask(body),
         )
-        self._meter(entry, cached)
+        self._meter(entry, key, cached)
         scores: list[float] = entry["scores"]
         return scores
 
-    def _meter(self, entry: Mapping[str, Any], cached: bool) -> None:
+    def _meter(self, entry: Mapping[str, Any], key: str, cached: bool) -> None:
         ledger = current_ledger()
         ledger.repairs.update(filter(NOTES.__contains__, entry.get("notes", ())))
-        ledger.usages.append(
-            Usage(
-                role=Role.EMBED,
-                model=self._model,
-                provider=provider_of(self._address),
-                prompt_tokens=entry["tokens"],
-                completion_tokens=0,
-                estimated=entry["estimated"],
-                cached=cached,
-            )
+        usage = Usage(
+            role=Role.EMBED,
+            model=self._model,
+            provider=provider_of(self._address),
+            prompt_tokens=entry["tokens"],
+            completion_tokens=0,
+            estimated=entry["estimated"],
+            cached=cached,
         )
+        ledger.usages.append(with_request(usage, key))
         ledger.add_duration(Role.EMBED, entry["latency_s"])
 
     async def _ask(self, body: Mapping[str, Any]) -> dict[str, Any]:

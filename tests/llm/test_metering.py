@@ -12,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from memeval.llm.metering import Ledger, current_ledger, metered, totals
+from memeval.llm.contract import Completion
+from memeval.llm.metering import Ledger, current_ledger, metered, totals, with_request
+from memeval.llm.mock import MockModel
+from memeval.llm.model import MeteredModel
 from memeval.records import Role, Usage
 from memeval.results.prices import cost_usd, provider_of, total_cost_usd
 
@@ -50,6 +53,16 @@ def test_sum_with_an_uncounted_part_is_unknown() -> None:
     )
     (summed,) = totals([known, unknown])
     assert summed.prompt_tokens is None
+
+
+def test_useless_reply_is_billed_besides_the_next_one_to_the_same_request() -> None:
+    usage = with_request(Usage(Role.INGEST, "m", "openai", 5, 1), key="0123456789abcdef")
+    assert usage.requests == (("0123456789ab", 5, 1, 0),)
+    useless, read = Usage(Role.INGEST, "m", "openai", 5, 1), usage
+    with metered(Ledger(usages=[usage, usage])) as ledger:
+        MeteredModel(MockModel()).forget(Completion(text="?", usage=usage, latency_s=0.1))
+
+    assert ledger.usages == [useless, read]
 
 
 def test_concurrent_questions_have_separate_ledgers_in_threads_too() -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest_pipeline import QUESTIONS, SMALL, Command, records, summary
 from doubles.endpoint import ScriptedEndpoint
+
+from memeval.pipeline.execute.rows import Bill
+from memeval.records import Role, Status, Usage
+from memeval.results import AnswerRow
 
 CHAT, EMBED = "/chat/completions", "/embeddings"
 
@@ -57,6 +63,36 @@ def test_new_top_k_reuses_vectors_and_memories(memeval: Command) -> None:
         memeval(*SMALL, *embedder, "top_k=7")
         assert endpoint.count(EMBED) == first, "chunks and questions were embedded before"
         assert texts == len({text for path, body in endpoint.requests for text in body["input"]})
+
+
+def test_requests_that_conversations_or_repeats_share_are_billed_once(
+    memeval: Command, tmp_path: Path
+) -> None:
+    replies: list[Mapping[str, Any]] = []
+    with ScriptedEndpoint(edit=replies.append) as endpoint:
+        embedder = ("embedder=openai", f"embedder.base_url={endpoint.base_url}")
+        words = ("dataset=demo_longmemeval", "granularity=session", "num_runs=2", "tracking=none")
+        memeval(*model(endpoint)[len(SMALL) :], *embedder, *words, "system=graphrag_lite")
+        texts = [text for path, body in endpoint.requests for text in body.get("input", ())]
+
+    sent = sum(reply["usage"]["prompt_tokens"] for reply in replies)
+    received = sum(reply["usage"]["completion_tokens"] for reply in replies)
+    embedded = sum(len(text.split()) for text in texts)
+
+    metrics = summary(tmp_path)["metrics"]
+    assert metrics["cost_usd/embed"] == pytest.approx(embedded * 0.02e-6)
+    chat_usd = metrics["cost_usd/ingest"] + metrics["cost_usd/answer"]
+    assert chat_usd == pytest.approx(sent * 0.15e-6 + received * 0.6e-6)
+    assert metrics["cost_usd_uncached/total"] > metrics["cost_usd/total"]
+    memeval("verify")
+
+
+def test_equal_usages_that_a_service_reports_are_billed_each() -> None:
+    usage = Usage(Role.EMBED, "text-embedding-3-small", "openai", 7, 0)
+    bill = Bill("run")
+    for _ in range(2):
+        row = AnswerRow(id="q", status=Status.OK, usage=(usage,), origin="run")
+        assert bill.usages_of(row) == (usage,)
 
 
 def test_repeats_embed_once_and_are_billed_once(memeval: Command, tmp_path: Path) -> None:

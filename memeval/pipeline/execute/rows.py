@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from memeval.records import Role, Status, Usage
+from memeval.records import RequestTokens, Status, Usage
 from memeval.results.rows import AnswerRow, IngestRow
 from memeval.results.verdict_row import VerdictRow
 from memeval.text.names import text_digest
@@ -16,31 +20,58 @@ RETRYABLE = frozenset(
 
 
 class Bill:
-    """Decides what a run paid for: of repeats that share a request, the first that is passed pays.
+    """Decides what a run paid for: of rows that share a request, the first that is passed pays.
 
     Each row of each repeat must be passed once.
     """
 
     def __init__(self, run_key: str) -> None:
         self._run_key = run_key
-        self._embedded: dict[str, set[Usage]] = {}
-        """What other repeats embedded and reranked, by the id of the row."""
+        self._paid: set[str] = set()
+        """Digests of requests in earlier rows."""
 
     def usages_of(self, row: AnswerRow | IngestRow | VerdictRow) -> tuple[Usage, ...]:
-        """A row's usages; those paid for by another run, or in another repeat, count as cached."""
+        """A row's usages; those paid for by another run, or in another row, count as cached."""
         # Costs are what this run paid: sums over runs then count each call once.
         if row.origin != self._run_key:
-            return tuple(replace(usage, cached=True) for usage in row.usage)
+            return tuple(replace(usage, cached=True, requests=UNSET) for usage in row.usage)
 
-        embedded = [usage for usage in row.usage if usage.role is Role.EMBED]
-        if not embedded:
-            return row.usage
+        return tuple(chain.from_iterable(map(self._split, row.usage)))
 
-        # These requests have no seed: the same one in another repeat is read from the cache.
-        others = self._embedded.setdefault(row.id, set())
-        billed = [replace(usage, cached=True) if usage in others else usage for usage in row.usage]
-        others.update(embedded)
-        return tuple(billed)
+    def _split(self, usage: Usage) -> Iterator[Usage]:
+        """The part of a usage that is paid for here, and the one that an earlier row paid for."""
+        if usage.cached or not isinstance(usage.requests, tuple):
+            yield replace(usage, requests=UNSET)
+            return
+
+        new: list[RequestTokens] = []
+        others: list[RequestTokens] = []
+        for request in usage.requests:
+            if request[0] in self._paid:
+                others.append(request)
+            else:
+                new.append(request)
+                self._paid.add(request[0])
+
+        # Other texts may have been in one request with new ones.
+        calls = usage.calls * len(others) // max(1, len(usage.requests))
+        if new:
+            yield _part(usage, new, usage.calls - calls, cached=False)
+        if others:
+            yield _part(usage, others, calls, cached=True)
+
+
+def _part(usage: Usage, requests: Sequence[RequestTokens], calls: int, *, cached: bool) -> Usage:
+    _, sent, received, from_cache = zip(*requests, strict=True)
+    return replace(
+        usage,
+        prompt_tokens=sum(sent),
+        completion_tokens=sum(received),
+        cached_tokens=sum(from_cache),
+        calls=calls,
+        cached=cached,
+        requests=UNSET,
+    )
 
 
 def is_final(row: AnswerRow | VerdictRow | None) -> bool:

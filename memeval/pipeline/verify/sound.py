@@ -256,7 +256,8 @@ class FolderCheck:
         self, summary: RunSummary, repeats: list[dict[str, Any]], records: list[Record]
     ) -> None:
         # A run from a package has another key here, and its rows contain the original one.
-        bill = Bill(summary.tags.get(PACKAGE_RUN, summary.run_key))
+        run_key = summary.tags.get(PACKAGE_RUN, summary.run_key)
+        bill, bill_of_ingests = Bill(run_key), Bill(run_key)
         for number, repeat in enumerate(repeats):
             own_records = [record for record in records if record.repeat == number]
             self._circumstances(summary, repeat, own_records)
@@ -265,7 +266,7 @@ class FolderCheck:
             verdicts = self._file("judge", repeat, VerdictRow.from_json, ids, summary)
             self.answers.append(answers)
             self.verdicts.append(verdicts)
-            self._keep_ingests(answers, repeat["seed"], bill, own_records)
+            self._keep_ingests(answers, repeat["seed"], bill_of_ingests, own_records)
             # A repeat's bill depends on the repeats before it.
             if verdicts and all(self.answers):
                 assert answers is not None, "the last of all answers"

@@ -16,12 +16,12 @@ from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.cached_call import CachedBatches
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.keys import headers_of, key_for
-from memeval.llm.metering import current_ledger
+from memeval.llm.metering import DIGITS, current_ledger
 from memeval.llm.network import Network
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply import ODD_USAGE, UnsoundReplyError, VectorsReply, read_vectors, sound_vector
 from memeval.llm.tokens import count_tokens
-from memeval.records import Role, Usage
+from memeval.records import RequestTokens, Role, Usage
 from memeval.results.prices import provider_of
 from memeval.retrieval.embedding.contract import Embedder
 
@@ -109,7 +109,7 @@ class OpenAIEmbedder(Embedder):
         # Most endpoints refuse a blank text.
         keys = {text: self._key(text) for text in texts if text.strip()}
         entries = await self._calls.entries(keys)
-        self._meter(entries)
+        self._meter(entries, keys)
 
         vectors: dict[str, bytes] = {}
         for text, entry in entries.items():
@@ -192,33 +192,35 @@ class OpenAIEmbedder(Embedder):
         self.width = width
         return sound
 
-    def _meter(self, entries: Mapping[str, CachedEntry]) -> None:
+    def _meter(self, entries: Mapping[str, CachedEntry], keys: Mapping[str, str]) -> None:
         """Meters the tokens of texts, embedded now or before: their shares of the reported tokens,
         else our own counts.
 
         Calls are counted as if the texts were sent in full batches, so that a resumed run counts as
         many calls as one that was not interrupted.
         """
-        kinds: dict[tuple[bool, bool], list[int]] = {}
+        kinds: dict[tuple[bool, bool], list[RequestTokens]] = {}
         for text, entry in entries.items():
             estimated = entry.tokens is None or entry.tokens < 0
             if entry.tokens == UNREADABLE:
                 current_ledger().repairs[ODD_USAGE] += 1
 
             tokens = count_tokens(text) if estimated else entry.tokens or 0
-            kinds.setdefault((estimated, entry.origin != self._origin), []).append(tokens)
+            kind = kinds.setdefault((estimated, entry.origin != self._origin), [])
+            kind.append((keys[text][:DIGITS], tokens, 0, 0))
 
-        for (estimated, cached), counts in sorted(kinds.items()):
+        for (estimated, cached), requests in sorted(kinds.items()):
             current_ledger().usages.append(
                 Usage(
                     role=Role.EMBED,
                     model=self._model,
                     provider=provider_of(self._endpoint.settings.base_url),
-                    prompt_tokens=sum(counts),
+                    prompt_tokens=sum(tokens for _, tokens, _, _ in requests),
                     completion_tokens=0,
                     estimated=estimated,
                     cached=cached,
-                    calls=-(-len(counts) // self._batch_size),
+                    calls=-(-len(requests) // self._batch_size),
+                    requests=tuple(requests),
                 )
             )
 
