@@ -37,7 +37,7 @@ def _remainder_row(name: str, whole: int, finished: int) -> list[str]:
 def call_lines(estimate: Estimate) -> Iterator[str]:
     """Calls, tokens and dollars by role, and in total."""
     if not estimate.lines:
-        yield "no model calls are needed"
+        yield "cost unknown" if estimate.uncounted else "no model calls are needed"
         return
 
     header = ["role", "model", "calls\nknown", "estimate", "at most"]

@@ -106,6 +106,8 @@ def confirm_cost(plan: Plan) -> None:
     what = f"this would make {counted(estimate.calls, 'call')} {cost}"
     if store := find_unread_store(plan):
         what += f", less what {store} already has"
+    if estimate.uncounted:
+        what += f" ({'; '.join(estimate.uncounted)})"
 
     if not sys.stdin.isatty():
         raise UserError(

@@ -13,6 +13,7 @@ import pytest
 from doubles.mem0 import Mem0Double
 
 import memeval
+from memeval.cli.plan_text import call_lines
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.open.called import check_budget
@@ -27,6 +28,7 @@ from memeval.records import (
     format_time,
 )
 from memeval.runs.compose.config import compose_config
+from memeval.runs.spending import confirm_run
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.external import mem0_cloud, remote
 from memeval.systems.external.mem0 import Mem0, Mem0Settings
@@ -285,8 +287,12 @@ def test_plan_sends_no_request_and_a_budget_is_refused(
         *("system=mem0", "system.mode=cloud", f"system.host={host.address}"),
         *("llm=openai", "llm.model=gpt-4o-mini", "llm.base_url=http://localhost:9"),
     ]
-    planned = memeval.plan(*words).estimate.basis
-    assert "the calls of system=mem0 are not counted: its own server makes them" in planned
+    planned = memeval.plan(*words).estimate
+    uncounted = "the calls of system=mem0 are not counted: its own server makes them"
+    assert uncounted in planned.basis and planned.usd is None
+    assert list(call_lines(planned)) == ["cost unknown"]
+    with pytest.raises(UserError, match=f"at an unknown cost \\({uncounted}\\): confirm_above"):
+        confirm_run(open_cell(compose_config([*words, "confirm_above_usd=5"]), ""))
     assert host.requests == []
     with pytest.raises(UserError, match="a budget can't be enforced with system=mem0"):
         check_budget(open_cell(compose_config([*words, "budget.calls=5"]), ""))

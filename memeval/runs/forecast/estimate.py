@@ -106,6 +106,7 @@ class Estimator:
         self._past: PastMeans = read_past(outputs_dir() / "runs")
         self._unknown_length: set[Kind] = set()
         self._notes: list[str] = [plan.repetition_note] if plan.repetition_note else []
+        self._uncounted: list[str] = []
         self._failed = 0
 
     async def estimate(self, *, exact: bool = False) -> Estimate:
@@ -129,7 +130,8 @@ class Estimator:
             asked += await self._imagine_group(group, most_repeats, most_questions, exact=exact)
 
         await self._connections.aclose()
-        return Estimate(self._lines(), self._basis(asked, total))
+        uncounted = tuple(dict.fromkeys(self._uncounted))
+        return Estimate(self._lines(), [*uncounted, *self._basis(asked, total)], uncounted)
 
     def _can_imagine(self, cell: Cell) -> bool:
         source = cell.source
@@ -144,7 +146,7 @@ class Estimator:
             why = "they depend on its server's results"
 
         name = cell.config.system["name"]
-        self._notes.append(f"the calls of system={name} are not counted: {why}")
+        self._uncounted.append(f"the calls of system={name} are not counted: {why}")
         return False
 
     def _open_repeats(self) -> Iterator[OpenRepeat]:
@@ -226,10 +228,10 @@ class Estimator:
                     is_known = answer and answer.status in (Status.OK, Status.RETRIEVED)
                     self._failed += not is_known
         except MemevalError as error:
-            self._notes.append(f"{cell.name} can't be estimated: {one_line(error, 200)}")
+            self._uncounted.append(f"{cell.name} can't be estimated: {one_line(error, 200)}")
         except BaseExceptionGroup as errors:
             cause = one_line(first_error(errors), 200)
-            self._notes.append(f"{cell.name} can't be estimated: {cause}")
+            self._uncounted.append(f"{cell.name} can't be estimated: {cause}")
 
     def _source(self, cell: Cell, models: Models) -> MemorySource:
         return ImaginedSource(cell, models, self._tally)

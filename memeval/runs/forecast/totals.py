@@ -40,6 +40,8 @@ class Estimate(Struct, frozen=True):
     lines: Sequence[RoleTotal]
     basis: Sequence[str]
     """Sources of the figures, a sentence each."""
+    uncounted: Sequence[str] = ()
+    """The sentences among them about calls that are not in `lines`: the cost is then unknown."""
 
     @property
     def calls(self) -> int:
@@ -57,12 +59,12 @@ class Estimate(Struct, frozen=True):
     @property
     def usd(self) -> float | None:
         """None if any part is unknown."""
-        return sum_or_none(line.usd for line in self.lines)
+        return None if self.uncounted else sum_or_none(line.usd for line in self.lines)
 
     @property
     def most_usd(self) -> float | None:
         """The cost if all requests differed, and every reply were as long as its token limit."""
-        return sum_or_none(line.most_usd for line in self.lines)
+        return None if self.uncounted else sum_or_none(line.most_usd for line in self.lines)
 
     @property
     def seconds(self) -> float:
