@@ -4,7 +4,6 @@ addresses.
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import re
 import shlex
@@ -15,7 +14,7 @@ from typing import Any
 
 from memeval.config.paths import data_dir
 from memeval.process.root import project_root
-from memeval.results.prices import UNKNOWN_PROVIDER, provider_of
+from memeval.results.hosts import ADDRESS, host_digest, is_private, replace_host
 from memeval.text.personal import IP
 from memeval.text.redaction import PATH, map_strings, redacted, without_known
 from memeval.text.secret_shapes import REDACTED
@@ -24,8 +23,6 @@ KINDS = ("secret", "path", "host")
 """Kinds of replaced values."""
 SHORTEST_NAME = 5
 """Minimum length of a machine's name that is replaced; a shorter one occurs in ordinary text."""
-_ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^\s/?#\"'<>\\,;)]+)")
-_REPLACED_HOST = re.compile(r"host-[0-9a-f]{8}")
 _WHOLE_PATH = re.compile(r"(?:~?/|[A-Za-z]:[\\/]|\\\\)(?!/)[^\n]*")
 _PATH = re.compile(r"(?<![\w/.:~\]-])(?:~?/|[A-Za-z]:\\)[^\s/\\'\",;:)]+[/\\][^\s'\",;:)]+")
 
@@ -58,10 +55,10 @@ class Cleaner:
         self._known = re.compile(rf"(?<!\w)(?:{'|'.join(names) or '(?!)'})(?!\w)")
 
     def _learn_hosts(self, text: str) -> str:
-        for match in _ADDRESS.finditer(text):
+        for match in ADDRESS.finditer(text):
             host = match["host"].rpartition("@")[2]
             bare = host.partition(":")[0]
-            if _is_private(match[0]) and len(bare) >= SHORTEST_NAME and bare != "localhost":
+            if is_private(match[0]) and len(bare) >= SHORTEST_NAME and bare != "localhost":
                 self._names[host] = self._names[bare] = (host_digest(host), "host")
 
         return text
@@ -102,7 +99,7 @@ class Cleaner:
         if _WHOLE_PATH.fullmatch(clean):
             return self._shorten(clean)
 
-        clean = _ADDRESS.sub(self._replace_address, clean)
+        clean = ADDRESS.sub(self._replace_address, clean)
         clean = self._known.sub(self._replace_known, clean)
         clean = _PATH.sub(lambda match: self._shorten(match[0]), clean)
         return IP.sub(self._replace_ip, clean)
@@ -123,11 +120,8 @@ class Cleaner:
         return replacement
 
     def _replace_address(self, match: re.Match[str]) -> str:
-        if not _is_private(match[0]):
-            return match[0]
-
-        self.counts["host"] += 1
-        return f"{match['scheme']}://{host_digest(match['host'])}"
+        self.counts["host"] += is_private(match[0])
+        return replace_host(match)
 
     def _replace_ip(self, match: re.Match[str]) -> str:
         try:
@@ -137,14 +131,3 @@ class Cleaner:
 
         self.counts["host"] += 1
         return host_digest(match[0])
-
-
-def _is_private(address: str) -> bool:
-    host = _ADDRESS.match(address)
-    is_replaced = host is not None and _REPLACED_HOST.fullmatch(host["host"]) is not None
-    return not is_replaced and provider_of(address) == UNKNOWN_PROVIDER
-
-
-def host_digest(host: str) -> str:
-    """Placeholder for a host: the same for the same host, so that its runs can be compared."""
-    return f"host-{hashlib.sha256(host.lower().encode()).hexdigest()[:8]}"

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memeval.records import Count, Finite
 from memeval.results.fields import as_plain, read_as
+from memeval.results.hosts import ADDRESS, replace_host
 from memeval.text.names import text_digest
 
 RECORDED = "recorded"
@@ -117,7 +119,12 @@ class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
 
 def is_same_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> bool:
     """Whether the same judge gave both verdicts. An unnamed judge equals no other."""
-    return first is not None and first.is_named and first == second
+    if first is None or second is None or not first.is_named:
+        return False
+
+    # A package has the digest of a private host.
+    own, other = (ADDRESS.sub(replace_host, judge.address or "") for judge in (first, second))
+    return own == other and first == replace(second, address=first.address)
 
 
 def judge_shown(judge: JudgeIdentity | None) -> str:

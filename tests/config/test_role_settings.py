@@ -11,7 +11,7 @@ from memeval.config.resolve import resolve
 from memeval.config.roles import INGEST, JUDGE, settings_of_role
 from memeval.config.schema import LlmConfig, RunConfig
 from memeval.errors import UserError
-from memeval.packages.cleaning import host_digest
+from memeval.results.hosts import host_digest
 from memeval.runs.compose.config import compose_config
 
 LOCAL = "http://localhost:1/v1"

@@ -16,11 +16,12 @@ import memeval
 from memeval.cli.main import run_command
 from memeval.errors import UserError
 from memeval.packages import Packed, is_withheld, open_package, pack, read_manifest
-from memeval.packages.cleaning import Cleaner, host_digest
+from memeval.packages.cleaning import Cleaner
 from memeval.packages.export import terms
 from memeval.packages.levels import verify_package
 from memeval.pipeline.verify.sound import FolderCheck, verify_run
-from memeval.results import RunSummary
+from memeval.results import JudgeIdentity, RunSummary, is_same_judge
+from memeval.results.hosts import host_digest
 from memeval.results.run import Run
 
 KEY = "sk-Canary7h1sKeyMustNotLeave0000"
@@ -243,3 +244,12 @@ def test_user_error_is_one_line(
     assert run_command(["pack", *chosen, *words]) == 2
     told = capsys.readouterr().err
     assert said in told and "Traceback" not in told
+
+
+def test_judge_at_a_private_endpoint_stays_the_same_judge_in_a_package() -> None:
+    judge = JudgeIdentity(name="llm", model="m", address="http://10.1.2.3:8000/v1")
+    packed = JudgeIdentity.from_json(Cleaner({}).clean_own(judge.to_json()))
+    assert packed.address != judge.address
+    assert is_same_judge(judge, packed) and is_same_judge(packed, judge)
+    assert not is_same_judge(structs.replace(judge, address="http://10.1.2.3:8001/v1"), packed)
+    assert not is_same_judge(structs.replace(judge, model="n"), packed)

@@ -1,0 +1,31 @@
+"""Hosts of private endpoints, which packages replace with digests."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from memeval.results.prices import UNKNOWN_PROVIDER, provider_of
+
+ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^\s/?#\"'<>\\,;)]+)")
+_REPLACED_HOST = re.compile(r"host-[0-9a-f]{8}")
+
+
+def is_private(address: str) -> bool:
+    """Whether the host of an address is neither a known provider's nor replaced."""
+    host = ADDRESS.match(address)
+    is_replaced = host is not None and _REPLACED_HOST.fullmatch(host["host"]) is not None
+    return not is_replaced and provider_of(address) == UNKNOWN_PROVIDER
+
+
+def replace_host(address: re.Match[str]) -> str:
+    """A match of `ADDRESS`, with a private host replaced."""
+    if not is_private(address[0]):
+        return address[0]
+
+    return f"{address['scheme']}://{host_digest(address['host'])}"
+
+
+def host_digest(host: str) -> str:
+    """Placeholder for a host: the same for the same host, so that its runs can be compared."""
+    return f"host-{hashlib.sha256(host.lower().encode()).hexdigest()[:8]}"
