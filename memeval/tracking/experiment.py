@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock
 from mlflow import MlflowClient
-from mlflow.entities import Experiment, Run, RunTag, ViewType
+from mlflow.entities import Experiment, LifecycleStage, Run, RunTag, ViewType
 from mlflow.exceptions import MlflowException
 
 from memeval.results import RunSummary
@@ -18,16 +18,37 @@ from memeval.tracking.view import experiment_tags
 
 PARENT = "mlflow.parentRunId"
 KIND, OF_SWEEP = f"{PREFIX}kind", "sweep"
+DELETED = f"{PREFIX}deleted"
+"""Tag of a run that was moved or replaced."""
 SWEEPS_LOCK = ".sweeps.lock"
 
 
 def find_experiment(client: MlflowClient, name: str) -> Experiment | None:
     """An experiment by name; one that was deleted on MLflow's page is restored with its runs."""
     experiment = client.get_experiment_by_name(name)
-    if experiment is not None and experiment.lifecycle_stage == "deleted":
+    if experiment is not None and experiment.lifecycle_stage == LifecycleStage.DELETED:
         client.restore_experiment(experiment.experiment_id)
+        # MLflow also restores the runs that were deleted before the experiment was.
+        for run in client.search_runs([experiment.experiment_id], f"tags.`{DELETED}` = 'true'"):
+            delete(client, run)
 
     return experiment
+
+
+def delete(client: MlflowClient, run: Run) -> None:
+    """Deletes a run of this home and its repeats, as the delete button on MLflow's page does.
+
+    They can be restored there.
+    """
+    query = f"tags.`{PARENT}` = '{run.info.run_id}'"
+    for child in client.search_runs([run.info.experiment_id], query, ViewType.ACTIVE_ONLY):
+        # Runs that others put below memeval's runs are kept.
+        is_ours = child.data.tags.get(ORIGIN) == run.data.tags.get(ORIGIN)
+        if is_ours and f"{PREFIX}repeat" in child.data.tags:
+            client.delete_run(child.info.run_id)
+
+    client.set_tag(run.info.run_id, DELETED, "true")
+    client.delete_run(run.info.run_id)
 
 
 def prepare_experiment(

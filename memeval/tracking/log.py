@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from filelock import FileLock
 from mlflow import MlflowClient
-from mlflow.entities import Metric, Param, Run, RunTag, ViewType
+from mlflow.entities import LifecycleStage, Metric, Param, Run, RunTag
 from mlflow.exceptions import MlflowException
 from msgspec import Struct
 
@@ -24,6 +24,7 @@ from memeval.tracking.artifacts import log_run_files
 from memeval.tracking.earlier import find_earlier
 from memeval.tracking.experiment import (
     PARENT,
+    delete,
     find_experiment,
     prepare_experiment,
     put_below_sweep,
@@ -69,12 +70,15 @@ def log_run(folder: Path, store: TrackingStore, filing: Filing = BY_DATA_SET) ->
         client = MlflowClient(store.uri)
         # MLflow refuses runs in a deleted experiment, and its name can't be given to another.
         wanted = filing.experiment or payload.experiment_name(summary.dataset)
-        experiment = find_experiment(client, wanted)
-
         home = home_id(folder)
         known = find_earlier(client, home, summary.run_key)
-        # If the user sets none, a run stays in its experiment.
-        if filing.experiment is None and known:
+        if filing.experiment is not None or not known:
+            experiment = find_experiment(client, wanted)
+            # A restored experiment may contain the run.
+            if experiment is not None and experiment.lifecycle_stage == LifecycleStage.DELETED:
+                known = find_earlier(client, home, summary.run_key)
+        else:
+            # If the user sets none, a run stays in its experiment.
             experiment = client.get_experiment(known[-1].info.experiment_id)
 
         experiment_id = prepare_experiment(client, store, wanted, experiment, summary)
@@ -91,7 +95,7 @@ def log_run(folder: Path, store: TrackingStore, filing: Filing = BY_DATA_SET) ->
         # Deleted only now: until the new run is complete, the page shows the old one.
         for run in known:
             if run is not current:
-                delete(client, run, home)
+                delete(client, run)
 
         if filing.group_by_sweep and filing.sweep_id:
             run = current or client.get_run(run_id)
@@ -233,20 +237,6 @@ def batches(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
     rest = iter(items)
     while part := list(islice(rest, size)):
         yield part
-
-
-def delete(client: MlflowClient, run: Run, home: str) -> None:
-    """Deletes a run of this home and its repeats, as the delete button on MLflow's page does.
-
-    They can be restored there.
-    """
-    query = f"tags.`{PARENT}` = '{run.info.run_id}'"
-    for child in client.search_runs([run.info.experiment_id], query, ViewType.ACTIVE_ONLY):
-        # Runs that others put below memeval's runs are kept.
-        if child.data.tags.get(ORIGIN) == home and f"{PREFIX}repeat" in child.data.tags:
-            client.delete_run(child.info.run_id)
-
-    client.delete_run(run.info.run_id)
 
 
 def user_name() -> str:

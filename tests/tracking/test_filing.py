@@ -17,6 +17,7 @@ from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.report.markdown import write_report
 from memeval.results import RunSummary
+from memeval.tracking.experiment import find_experiment
 from memeval.tracking.log import log_run
 from memeval.tracking.store import TrackingStore
 
@@ -60,6 +61,25 @@ def test_a_run_moves_to_the_experiment_that_is_asked_for_and_stays_there(
     assert not again.created and again.run_id == moved.run_id
     assert log_run(folder, store, Filing(experiment="locomo")).created
     assert [experiment_of(store, run) for run in runs(store)] == ["locomo"]
+
+
+@pytest.mark.slow
+def test_moved_runs_do_not_return_with_a_deleted_experiment(
+    store: TrackingStore, folder: Path
+) -> None:
+    client = MlflowClient(store.uri)
+    left = log_run(folder, store).experiment_id
+    moved = log_run(folder, store, Filing(experiment="paper"))
+    client.delete_experiment(left)
+
+    # The run is in the other experiment, which needs nothing of the deleted one.
+    assert log_run(folder, store).run_id == moved.run_id
+    assert client.get_experiment(left).lifecycle_stage == "deleted"
+
+    assert find_experiment(client, "locomo") is not None
+    assert client.get_experiment(left).lifecycle_stage == "active"
+    assert [run.info.run_id for run in runs(store)] == [moved.run_id]
+    assert len(runs(store, "tags.`mlflow.parentRunId` LIKE '%'")) == 2
 
 
 def test_run_in_another_experiment_is_found_without_tracked_json(
