@@ -346,7 +346,8 @@ def check_records(run: Run) -> None:
 
     if not is_whole:
         raise UserError(
-            f"{path} is damaged or was edited", f"to see more:  python -m memeval verify {run.key}"
+            f"{path} is damaged or was edited",
+            f"to see more:  python -m memeval verify {one_line(run.folder)}",
         )
 
 

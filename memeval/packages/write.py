@@ -129,7 +129,7 @@ def _check(run: Run) -> None:
     if problems:
         raise UserError(
             f"{shown} has a problem: {problems[0]}",
-            f"to see more:  python -m memeval verify {run.key}",
+            f"to see more:  python -m memeval verify {one_line(run.folder)}",
             "repeat its command, which recreates it from the intact rows",
         )
 

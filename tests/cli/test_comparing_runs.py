@@ -168,6 +168,12 @@ def test_edited_records_are_refused(home: Path, keys: dict[str, str], tmp_path: 
     done = memeval(copy, "compare", "judge=keyword")
     assert done.status == 2 and "is damaged or was edited" in done.told
 
+    # The hint also works from another home.
+    pair = (keys["oracle keyword"], keys["no_memory keyword"])
+    done = memeval(tmp_path, "compare", *(str(copy / "outputs" / "runs" / key) for key in pair))
+    _, _, command = done.err.partition("to see more:  python -m memeval ")
+    assert memeval(tmp_path, *command.split()).out.startswith(pair[0])
+
 
 def test_runs_are_compared_when_their_data_are_gone(
     home: Path, keys: dict[str, str], tmp_path: Path
