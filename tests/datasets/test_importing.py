@@ -761,6 +761,10 @@ def test_folders_of_a_coding_agent_are_cases_however_they_are_named(
 
     cases = imported(tmp_path / "tree.json", tmp_path / "logs")
     assert [case["case_id"] for case in cases] == ["logs/ann/work", "logs/bob/work"]
+    folders = (tmp_path / "logs" / "ann" / "work", tmp_path / "logs" / "bob" / "work")
+    for into, named in (("a", folders), ("b", [folder / "a.jsonl" for folder in folders])):
+        cases = imported(tmp_path / f"{into}.json", *named)
+        assert [case["case_id"] for case in cases] == ["work", "work-2"]
 
     monkeypatch.chdir(tmp_path / "logs" / "ann" / "work")
     for number, words in enumerate((["."], ["a.jsonl"])):

@@ -135,6 +135,8 @@ class _Reader(Struct):
     names: dict[str, str] = field(default_factory=dict)
     """Names of Slack's users by id."""
     labels: set[str] = field(default_factory=set)
+    folders: dict[str, list[Path]] = field(default_factory=dict)
+    """The different places of the folders of each name."""
 
     def read(self, file: SourceFile) -> None:
         content = file.read()
@@ -250,16 +252,26 @@ class _Reader(Struct):
             channel = file.folder or file.stem
             self.messages += read_slack(records, channel, file.stem, self.names, self.log)
         elif form == "agent":
-            # Folders in different places may have the same name.
-            folder = str(PurePosixPath(file.name).parent)
-            if folder == ".":
-                folder = file.path.resolve().parent.name or file.stem
-
+            folder = self._folder(file)
             for message in read_agent(records, self._label(file), self.log):
                 keys = {**message.keys, "folder": folder}
                 self.messages.append(replace(message, keys=keys))
         else:
             self.messages += READERS[form](records, self._label(file), self.log)
+
+    def _folder(self, file: SourceFile) -> str:
+        """The name of the file's folder, made unique among the folders."""
+        name, place = str(PurePosixPath(file.name).parent), file.path.resolve()
+        if name == ".":
+            place = place.parent
+            name = place.name or file.stem
+
+        places = self.folders.setdefault(name, [])
+        if place not in places:
+            places.append(place)
+
+        number = places.index(place) + 1
+        return name if number == 1 else f"{name}-{number}"
 
     def _label(self, file: SourceFile) -> str:
         """The file's name without extension, made unique among the files."""
