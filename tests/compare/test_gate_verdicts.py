@@ -328,4 +328,6 @@ def test_junit_has_a_case_per_category_and_must_pass(tmp_path: Path) -> None:
     ]
     assert failed["all questions"] and failed["must pass conv-0/q1"]
     assert not failed["must pass conv-0/q0"]
+    words = ElementTree.tostring(suite, encoding="unicode")
+    assert "accuracy 0.0 %, in the baseline 100.0 %" in words
     assert suite.get("failures") == str(sum(failed.values()))

@@ -223,7 +223,8 @@ def gate_junit(result: GateResult, metric: Metric, rules: GateRules) -> str:
         cases.append(JunitCase(f"category {change.name}", words, problem))
 
     for question in result.must_pass:
-        words = f"{metric.name} {question.now}, in the baseline {question.before}"
+        now, before = (with_unit(value, POINTS.name) for value in (question.now, question.before))
+        words = f"{metric.name} {now}, in the baseline {before}"
         problem = None if question.passes else "failure"
         cases.append(JunitCase(f"must pass {question.question_id}", words, problem))
 
