@@ -11,6 +11,7 @@ import pytest
 from command_line import completed, memeval, records, runs
 
 from memeval.api.judging import RANKED_CLASS
+from memeval.datasets.locate import build
 from memeval.results.texts import TextStore
 
 FEW = ("dataset.limit_cases=2", "tracking=none", "plots=false")
@@ -67,6 +68,42 @@ def test_rankings_support_retrieve_and_context_tokens(of_bm25: Path, tmp_path: P
     assert run["metrics"].get("accuracy") is None
     assert 0 < run["metrics"]["context_tokens"] <= 60
     assert run["metrics"]["ranking_recall_at_10"] > run["metrics"]["recall_shown"] > 0
+
+
+@pytest.mark.slow
+def test_rankings_and_answers_of_a_changing_memory_are_measured(tmp_path: Path) -> None:
+    """Only questions have results, so nothing is searched for before a request to forget."""
+    dataset = build(
+        "demo_lifecycle", tmp_path, n_cases=1, languages=["en"], tokens=0, later_tokens=0
+    )
+    (case,) = dataset.cases()
+    ranked, answers = [], []
+    for question in case.questions:
+        values = question.traces.values if question.traces else ()
+        ranked.append({"question_id": question.question_id, "ranked": [{"text": str(values)}]})
+        answers.append({"question_id": question.question_id, "hypothesis": str(values)})
+
+    words = (
+        "dataset=demo_lifecycle",
+        "dataset.n_cases=1",
+        "dataset.languages=[en]",
+        "dataset.tokens=0",
+        "dataset.later_tokens=0",
+        "tracking=none",
+        "plots=false",
+    )
+    file = written(tmp_path / "found.jsonl", ranked)
+    completed(tmp_path / "ranked", "evaluate", "--ranked", str(file), *words)
+    (run,) = runs(tmp_path / "ranked")
+    assert run["metrics"]["known_rate/context"] == run["metrics"]["leak_rate/context"] == 1.0
+    assert "leak_rate/probe" not in run["metrics"]
+
+    completed(
+        tmp_path / "given", "evaluate", str(written(tmp_path / "given.jsonl", answers)), *words
+    )
+    (run,) = runs(tmp_path / "given")
+    names = ("known_rate/answer", "leak_rate/answer", "breach_rate", "obeyed_rate")
+    assert [run["metrics"][name] for name in names] == [1.0] * 4
 
 
 def test_a_byte_order_mark_is_passed_over(of_bm25: Path, tmp_path: Path) -> None:

@@ -37,10 +37,11 @@ def measure_answer(
     elif row.status is not Status.RETRIEVED:
         return Measured()  # a failed answer has no figures, rather than figures of 0
 
-    if question.traces is not None and row.seen is not None:
+    if question.traces is not None:
         after = question.facets.get(AFTER, "")
         answer = _answer_text(row, question)
-        metrics |= trace_metrics(answer, row.seen, question.traces, after=after)
+        # Of another program's answers, nothing else is seen.
+        metrics |= trace_metrics(answer, row.seen or {}, question.traces, after=after)
 
     if row.ranking is None:
         return Measured(metrics)

@@ -134,6 +134,9 @@ class Ranked(QuickSystem, RecallSystem):
 
         return [self._found(item, f"ranked[{at}]") for at, item in enumerate(row.ranked)]
 
+    async def probe(self, query: Query, depth: int) -> None:
+        """Nothing: the file has results of questions only."""
+
     def _found(self, item: RankedItem, where: str) -> Retrieved:
         turns = item.turn_ids
         if turns is None:
