@@ -33,6 +33,10 @@ def run(arguments: Sequence[str]) -> int:
             main()
     except RefusedError as refusal:
         return report_refusal(refusal)
+    except UserError:
+        # Optuna fails if no run has a result: the failures of the runs say why.
+        if not invocation.failed_cells():
+            raise
     except KeyboardInterrupt:
         interrupted = True
         raise

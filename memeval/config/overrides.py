@@ -8,6 +8,7 @@ and the path: `system='rag:my.module:Class'` runs the class as `rag`.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 
 from memeval.errors import UserError
@@ -41,10 +42,11 @@ def check_given_once(overrides: Sequence[str]) -> None:
 
         if given.setdefault(name, value) != value:
             first, second = one_line(given[name], 60), one_line(value, 60)
+            both = shlex.quote(f"{name}={first},{second}")
             raise UserError(
                 f"{one_line(name)} is given twice: {name}={first} and {name}={second}",
-                f"to compare both:  python -m memeval -m {name}={first},{second}",
-                f"to use one of them, leave the other out:  {name}={second}",
+                f"to compare both:  python -m memeval -m {both}",
+                f"to use one of them, leave the other out:  {shlex.quote(f'{name}={second}')}",
             )
 
 

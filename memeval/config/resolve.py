@@ -318,7 +318,7 @@ def _check_class(group: str, values: Any) -> None:
 
     # The option's own class was removed.
     name, path = values.get("name"), values.get("class")
-    if path and path.startswith("memeval.") and own_file(group, name):
+    if str(path).startswith("memeval.") and own_file(group, name):
         raise UserError(
             f"{group}.name={name} does not choose {group}={name}: the class would still be {path}",
             f"use:  {group}={name}",

@@ -105,6 +105,10 @@ MISTAKES = [
         way_out="memeval --help",
     ),
     mistake("+nmu_runs=3", "unknown field or group 'nmu_runs'", "Did you mean: num_runs?"),
+    mistake("+num_runs=3", "'num_runs' is already set", way_out="without a plus:  num_runs=..."),
+    mistake("++top_k=5", "'top_k' is already set", way_out="without a plus:  top_k=..."),
+    mistake("+system=rag", "system has two options", way_out="without a plus:  system=..."),
+    mistake("system@x=rag", "unknown field or group 'system@x'. Did you mean: system"),
     mistake("llm=openai llm.modle=x", "unknown field or group 'llm.modle'", "llm.model", **KEY),
     mistake(
         "system=rag system.chunk_sise=9",
@@ -152,6 +156,14 @@ MISTAKES = [
         "'locomo' is not on this machine",
         way_out="python -m memeval data fetch locomo",
     ),
+    # sweeps
+    mistake("-m system=glob(bm52*)", "the sweep has no runs", way_out="--help GROUP"),
+    mistake("-m seed=range(0)", "the sweep has no runs: its glob() matches no option"),
+    mistake("system=glob(bm*)", "has several values", way_out="-m 'system=glob(bm*)'"),
+    mistake("label='a,b',c", "has several values", way_out="""-m 'label='"'"'a,b'"'"',c'"""),
+    mistake("-m seed=interval(1,3)", "interval() needs", way_out="hydra/sweeper=optuna"),
+    mistake("hydra.mode=several", "Error merging override hydra.mode=several"),
+    mistake("hydra.run.dir=/dev/null/x", "Not a directory: '/dev/null/x'"),
     # integers
     *(
         mistake(
@@ -169,6 +181,8 @@ MISTAKES = [
     ),
     # values
     mistake("num_runs=0", "num_runs must be at least 1, not 0"),
+    mistake(f"num_runs={400 * '9'}", "num_runs must be at most 10000, not 999"),
+    mistake("system.class=3", "system.class must be package.module:Class, but is '3'"),
     mistake("num_runs=x", "num_runs must be a whole number, not 'x'"),
     mistake("num_runs=1.5", "num_runs must be a whole number, not '1.5'"),
     mistake("num_runs=null", "num_runs must be a whole number, not 'null'"),

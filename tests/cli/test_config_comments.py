@@ -26,6 +26,21 @@ def test_a_comment_with_an_at_sign_is_named_with_its_file(tmp_path: Path, commen
     assert error.message.startswith(f"{file}: the comment '# {comment}' begins with @")
 
 
+@pytest.mark.parametrize(
+    ("choice", "extra"),
+    [
+        ("launcher/joblib", "joblib"),
+        ("launcher/submitit_slurm", "submitit"),
+        ("sweeper/optuna", "optuna"),
+    ],
+)
+def test_launcher_of_an_extra_that_is_not_installed_names_the_extra(
+    choice: str, extra: str
+) -> None:
+    error = explain(ValueError(f"Could not find 'hydra/{choice}'\n\nAvailable options:\n\tbasic"))
+    assert error.hints == (f"install it:  pip install 'memeval-bench[{extra}]'",)
+
+
 def test_hydra_option_with_a_value_is_kept() -> None:
     words = ["--experimental-rerun", "job.pickle", "system=bm25"]
     assert reorder_arguments(words) == ["system=bm25", *words[:2]]

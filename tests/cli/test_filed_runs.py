@@ -103,18 +103,28 @@ def test_sweep_is_logged_and_logged_again_with_new_tags(
         assert "table" not in config.read_text(encoding="utf-8")
 
 
-@pytest.mark.skipif(
+optuna_installed = pytest.mark.skipif(
     find_spec("hydra_plugins.hydra_optuna_sweeper") is None if find_spec("hydra_plugins") else True,
     reason="the extra optuna is not installed",
 )
-@pytest.mark.slow
-def test_optuna_maximizes_the_objective(tmp_path: Path) -> None:
+
+
+def searched(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """What a search of the best `top_k` for the metric `token_f1` prints."""
     search = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "objective=token_f1"]
-    search += ["hydra.sweeper.n_trials=3", "hydra.sweeper.n_jobs=1", "top_k=choice(1,3,9)"]
     # Warnings are not errors here: Optuna itself imports what SQLAlchemy deprecates.
-    command = [sys.executable, "-m", "memeval", "-m", *SMALL, *search]
-    environment = {**os.environ, "MEMEVAL_HOME": str(tmp_path), "MEMEVAL_PLOTS": "false"}
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "memeval", "-m", *SMALL, *search, *words]
+    environment = {**os.environ, "MEMEVAL_HOME": str(home), "MEMEVAL_PLOTS": "false"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@optuna_installed
+@pytest.mark.slow
+@pytest.mark.parametrize("values", ["choice(1,3,9)", "int(interval(1,9))"])
+def test_optuna_maximizes_the_objective(tmp_path: Path, values: str) -> None:
+    ended = searched(
+        tmp_path, "hydra.sweeper.n_trials=3", "hydra.sweeper.n_jobs=1", f"top_k={values}"
+    )
     assert ended.returncode == 0, ended.stderr
     (results,) = tmp_path.glob("outputs/sweeps/*/optimization_results.yaml")
     text = results.read_text(encoding="utf-8")
@@ -123,3 +133,12 @@ def test_optuna_maximizes_the_objective(tmp_path: Path) -> None:
         for run in tmp_path.glob("outputs/runs/*/run.json")
     )
     assert f"best_value: {best}" in text
+
+
+@optuna_installed
+@pytest.mark.slow
+def test_optuna_whose_runs_all_fail_says_why_they_did(tmp_path: Path) -> None:
+    refused = ["llm=openai", "llm.model=x", "llm.base_url=http://127.0.0.1:9/v1"]
+    ended = searched(tmp_path, "hydra.sweeper.n_trials=1", "top_k=choice(1,3)", *refused)
+    assert ended.returncode == 2 and "Traceback" not in ended.stderr
+    assert "connection refused by 127.0.0.1" in ended.stderr

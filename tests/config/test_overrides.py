@@ -44,6 +44,7 @@ def test_default_config_prints_no_warning(capsys: pytest.CaptureFixture[str]) ->
         (["top_k=3", "++top_k=5"], "-m top_k=3,5"),
         (["-m", "system=bm25,rag", "system=dense"], "-m system=bm25,rag,dense"),
         (["sample=5", "dataset.sample=6"], "-m dataset.sample=5,6"),
+        (["seed=range(3)", "seed=5"], "-m 'seed=range(3),5'"),
     ],
 )
 def test_setting_given_twice_is_refused_with_the_sweep_form(words: list[str], form: str) -> None:

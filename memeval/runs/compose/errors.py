@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,10 @@ from memeval.errors import FEW, MemevalError, UserError, unknown
 _NO_OPTION = re.compile(r"Could not find '(?P<group>(?:hydra/)?\w+)/(?P<option>[^']*)'")
 _OPTION = re.compile(r"^\t([^\s=]+)$", re.MULTILINE)
 _NO_GROUP = re.compile(r"Could not (?:override|append to config)[^']*'(?P<key>[^']+)'")
+_PLUS = re.compile(
+    r"(?:An item is already at|force-add of config groups is not supported:) '\+*(?P<key>[^'=]+)"
+)
+_TWO_OPTIONS = re.compile(r"Multiple values for (?P<group>[\w/]+)\. To override")
 _NO_KEY = re.compile(
     r"Key '(?P<key>[^']+)' is not in struct\s+full_key: (?P<full>\S+)", re.MULTILINE
 )
@@ -34,7 +39,9 @@ _HEADER = re.compile(
 )
 _OWN_FOLDER = re.compile(r"provider=.*command-line")
 """Found in the search path that Hydra prints, if `--config-dir` was given."""
-_COMPOSING = ("hydra.", "omegaconf.", "yaml.")
+_COMPOSING = ("hydra.", "omegaconf.", "yaml.", "hydra_plugins.hydra_optuna", "optuna.")
+_EXTRAS = ("joblib", "submitit", "optuna")
+"""memeval's extras with launchers and sweepers, whose names begin with the extra's."""
 _PROVIDERS = {
     "gpt": "openai",
     "chatgpt": "openai",
@@ -64,8 +71,11 @@ def explaining_config_errors() -> Iterator[None]:
         raise
     except Exception as error:
         # By where it was raised: Hydra and its libraries raise errors of many types, like memeval.
-        frames = list(traceback.walk_tb(error.__traceback__))
-        if str(frames[-1][0].f_globals.get("__name__")).startswith(_COMPOSING):
+        frames = traceback.walk_tb(error.__traceback__)
+        modules = [str(frame.f_globals.get("__name__")) for frame, _ in frames]
+        # What these call of Python's library: to look a value up, and to make a folder.
+        raisers = [name for name in modules if not name.startswith(("enum", "pathlib"))]
+        if raisers[-1].startswith(_COMPOSING):
             raise explain(error) from error
 
         raise
@@ -102,6 +112,15 @@ def _unparsed_error(word: str) -> UserError:
 
 
 def _unknown_error(text: str) -> UserError | None:
+    if match := _PLUS.search(text):
+        return UserError(f"'{match['key']}' is already set", f"without a plus:  {match['key']}=...")
+    if match := _TWO_OPTIONS.search(text):
+        group = match["group"]
+        return UserError(
+            f"{group} has two options",
+            f"on the command line, without a plus:  {group}=...",
+            f"in a file's defaults list:  override /{group}: ...",
+        )
     if match := _NO_OPTION.search(text):
         own_folder = _OWN_FOLDER.search(text) is not None
         return _no_option_error(
@@ -110,22 +129,26 @@ def _unknown_error(text: str) -> UserError | None:
     if match := _NO_KEY.search(text):
         return unknown_name(match["full"])
     if match := _NO_GROUP.search(text):
-        return unknown_name(match["key"].split("@")[0])
+        return unknown_name(match["key"])
 
     return None
 
 
 def _ambiguity_error(text: str) -> UserError | None:
     if match := _SEVERAL.search(text):
-        several = match["text"].replace("'", "")
-        hints = [f"to compare them:  python -m memeval -m {several}"]
+        several = re.sub(r"'([\w.:]+)'", r"\1", match["text"])
+        hints = [f"to compare them:  python -m memeval -m {shlex.quote(several)}"]
         key, _, value = several.partition("=")
-        if ", " in value:
+        if ", " in value and "'" not in value:
             hints.append(f"or as one value:  \"{key}='{value}'\"")
 
         message = f"'{several}' has several values, but a single run takes only one"
         return UserError(message, *hints)
 
+    if "does not support sweep type : INTERVAL" in text:
+        return UserError(
+            "interval() needs a sweeper that chooses values", "use:  hydra/sweeper=optuna"
+        )
     if "Unsupported item value in defaults" in text:
         return UserError(
             "an option in a config file's defaults list is a number",
@@ -211,6 +234,13 @@ def _no_option_error(group: str, option: str, known: list[str], *, own_folder: b
         ranges = [f"+cell={sweep}-1 to {sweep}-{count}" for sweep, count in count_cells().items()]
         return UserError(
             f"unknown cell '{option}'", f"cells of the sweeps with grids:  {'; '.join(ranges)}"
+        )
+
+    extra = option.partition("_")[0]
+    if group.startswith("hydra/") and extra in _EXTRAS:
+        return UserError(
+            f"{group}={option} needs a package that is not installed",
+            f"install it:  pip install 'memeval-bench[{extra}]'",
         )
 
     if not known:

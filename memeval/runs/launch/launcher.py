@@ -16,6 +16,7 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
+from memeval.config.integers import quote_integers
 from memeval.errors import UserError
 from memeval.process import started
 
@@ -55,6 +56,12 @@ class SweepLauncher(Launcher):
         if count is not None and (not isinstance(count, int) or count < 1):
             raise UserError(f"hydra.launcher.processes must be at least 1, got {count}")
 
+        if not job_overrides:
+            raise UserError(
+                "the sweep has no runs: its glob() matches no option, or its range() is empty",
+                "the options of a group:  python -m memeval --help GROUP",
+            )
+
         sweeper = str(self.config.hydra.sweeper.get("_target_"))
         if _on_plan is not None and not sweeper.endswith("BasicSweeper"):
             raise UserError(
@@ -67,7 +74,8 @@ class SweepLauncher(Launcher):
         plan = plan_jobs(
             self.loader,
             self.config,
-            job_overrides,
+            # Optuna, too, chooses integers of groups that take any.
+            list(map(quote_integers, job_overrides)),
             initial_job_idx,
             invocation=invocation,
             keep_going=self.keep_going,
