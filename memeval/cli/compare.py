@@ -62,9 +62,10 @@ def compare(arguments: Sequence[str]) -> int:
     if options.last is not None and len(runs) < options.last:
         print(f"only {len(runs)} runs match, not {options.last} (--last)", file=sys.stderr)
 
-    folder = write_files(comparisons, runs, plots=options.plots)
+    # Printed first: the home may be on a full disk, or belong to someone else.
     if options.json:
         print_json(as_json_value(comparisons))
+        write_files(comparisons, runs, plots=options.plots)
         return 0
 
     print_words(comparisons, ())
@@ -76,7 +77,7 @@ def compare(arguments: Sequence[str]) -> int:
         print_statistics(comparisons)
 
     print(glossary_line())
-    print(f"files: {folder}")
+    print(f"files: {write_files(comparisons, runs, plots=options.plots)}")
     return 0
 
 

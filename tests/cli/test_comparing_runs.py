@@ -77,6 +77,18 @@ def test_a_run_ends_with_a_sentence(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("options", "shown"), [((), "oracle"), (("--json",), '"differences"')])
+def test_comparison_that_cannot_be_written_is_printed(
+    home: Path, tmp_path: Path, options: tuple[str, ...], shown: str
+) -> None:
+    full = shutil.copytree(home, tmp_path / "full")
+    shutil.rmtree(full / "outputs" / "comparisons", ignore_errors=True)
+    (full / "outputs" / "comparisons").write_text("")
+    done = memeval(full, "compare", "judge=keyword", *options)
+    assert done.status == 1 and "can't be written" in done.err
+    assert shown in done.out
+
+
 @pytest.mark.slow
 def test_compare_selects_runs_by_filter_and_by_key(home: Path, keys: dict[str, str]) -> None:
     done = completed(home, "compare", "judge=keyword", "--baseline", "no_memory")
