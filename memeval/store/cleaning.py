@@ -9,6 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from msgspec import Struct
 
+from memeval.errors import StorageError
 from memeval.process.leftovers import remove, temporary_name
 from memeval.results.private import FILE_MODE
 from memeval.results.summary import RunSummary
@@ -125,15 +126,17 @@ def _reason(item: StoredItem, needed: Needed, rules: Rules, age_s: float) -> str
 
 
 def is_held(lock: Path) -> bool:
-    """Whether a running process holds a lock file."""
+    """Whether a running process holds a lock file. Raises `StorageError` if it can't be opened."""
     if not lock.exists():
         return False
 
     try:
-        with _hold_locks([lock]):
+        with hold_locks([lock]):
             return False
     except Timeout:
         return True
+    except OSError as error:
+        raise StorageError(f"{lock} can't be opened: {error.strerror or error}") from error
 
 
 def cell_under_way(home: Home) -> bool:
@@ -148,7 +151,7 @@ def remove_item(item: StoredItem, home: Home) -> bool:
         return False
 
     try:
-        with _hold_locks(item.locks):
+        with hold_locks(item.locks):
             for path in item.paths:
                 _remove(path)
     except Timeout:
@@ -169,7 +172,7 @@ def _remove(path: Path) -> None:
 
 
 @contextmanager
-def _hold_locks(locks: Iterable[Path]) -> Iterator[None]:
+def hold_locks(locks: Iterable[Path]) -> Iterator[None]:
     """Holds lock files, which are not deleted. Raises `Timeout` if another process holds one."""
     with ExitStack() as stack:
         for lock in locks:

@@ -12,14 +12,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
+from memeval.errors import StorageError
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.cache_file import checksum
 from memeval.results.files import append_whole
-from memeval.results.private import FILE_MODE, make_folder, open_private
+from memeval.results.private import make_folder, open_private
 from memeval.results.store import sound_lines
 from memeval.results.texts import TEXTS_SUFFIX, Texts, TextStore
+from memeval.store.cleaning import hold_locks
 from memeval.store.contract import FileStore
 from memeval.store.inventory import Copied, CopyDirection, Home, StoredItem, StoredKind, digest_of
 from memeval.store.postgres.lines import PostgresRows
@@ -281,24 +283,21 @@ def _hold(path: Path, rows: PostgresRows, *, writes: bool) -> Iterator[None]:
         yield
         return
 
-    make_folder(path.parent)
-    lock = FileLock(f"{path}.lock", mode=FILE_MODE, thread_local=False, is_singleton=False)
     try:
-        lock.acquire(timeout=0)
+        make_folder(path.parent)
+        with hold_locks([Path(f"{path}.lock")]):
+            while not rows.acquire():
+                if not rows.is_left_behind():
+                    raise _InUseError
+
+                # A killed process left its lock, which can soon be taken over.
+                time.sleep(LEFT_WAIT_S)
+
+            try:
+                yield
+            finally:
+                rows.release()
     except Timeout as busy:
         raise _InUseError from busy
-
-    try:
-        while not rows.acquire():
-            if not rows.is_left_behind():
-                raise _InUseError
-
-            # A killed process left its lock, which can soon be taken over.
-            time.sleep(LEFT_WAIT_S)
-
-        try:
-            yield
-        finally:
-            rows.release()
-    finally:
-        lock.release()
+    except OSError as error:
+        raise StorageError(f"{path} can't be written: {error.strerror or error}") from error

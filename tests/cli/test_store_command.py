@@ -140,6 +140,14 @@ def test_clean_keeps_locked_items(home: Path) -> None:
     assert listing(home) == before
 
 
+def test_lock_that_cannot_be_opened_is_reported_in_one_line(tmp_path: Path) -> None:
+    lock = tmp_path / "outputs" / "answers" / "0123456789abcdef.jsonl.lock"
+    lock.mkdir(parents=True)
+    done = memeval(tmp_path, "store", "clean")
+    assert done.status == 1
+    assert done.err.startswith(f"memeval: {lock} can't be opened: Is a directory\n")
+
+
 @pytest.mark.parametrize(
     "words",
     [["clean", "--days=-1"], ["clean", "--days=nan"], ["clean", "--days=x"], ["burn"], []],
