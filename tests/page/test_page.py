@@ -24,7 +24,7 @@ from sample_records import record, verdict
 from memeval.metrics.formats import figure
 from memeval.records import Label, Status, Verdict
 from memeval.report.page import write_page
-from memeval.report.page.build import conversation_data, page_data
+from memeval.report.page.build import conversation_data, page_data, sentences
 from memeval.report.page.questions import (
     answer_letter,
     evidence_letter,
@@ -283,6 +283,19 @@ def test_comparison_is_shown_in_words_and_figures(folders: list[Path], tmp_path:
     ends = [figure(mean + reach, "points") for reach in (-0.03, 0.03)]
     shown = f'{figure(mean, "points", signed=True)} <span class="ends">[{", ".join(ends)}]</span>'
     assert shown in page
+
+
+def test_columns_without_a_figure_and_invalid_runs_are_left_out(folders: list[Path]) -> None:
+    runs = [PageRun.read(folder) for folder in folders]
+    best, *others = sorted(runs, key=lambda run: -(run.summary.metrics["accuracy"] or 0))
+    invalid = structs.replace(best, summary=replace(best.summary, valid=False))
+    data = page_data([invalid, *others])
+    text = render(data)
+    assert "token F1 %" in text and "tool calls" not in text and ">breach<" not in text
+    assert f"{data.cells[0].label} has the highest" not in text
+    assert "has the highest accuracy of 1 run, " in text
+    (alone,) = sentences(data.cells[:1] * 2, runs)
+    assert alone == "2 runs; none has an accuracy that can be compared."
 
 
 def test_run_that_may_not_be_compared_has_no_difference_anywhere(tmp_path: Path) -> None:

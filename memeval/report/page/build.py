@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import compress
 
 from memeval.metrics.accuracy import corrected_text
-from memeval.metrics.formats import percent
+from memeval.metrics.formats import NONE, percent
 from memeval.metrics.metric import PAGE, TILE
 from memeval.metrics.registry import metrics_at
 from memeval.report.categories import columns_of, rows_of, titles_of
@@ -27,6 +28,7 @@ from memeval.report.sentences import run_sentences
 from memeval.results import Record, RunSummary, judge_shown
 from memeval.statistics.means import mean
 from memeval.text.redaction import redacted
+from memeval.text.shown import counted
 
 MOST_CONVERSATIONS = 60
 """Most conversations that are drawn one by one; if there are more, only questions are listed."""
@@ -72,8 +74,11 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
     if len(summaries) == 1:
         names = [summaries[0].name]
 
+    figures = [_figures(summary, PAGE) for summary in summaries]
+    # A column that no cell has a figure for is left out.
+    kept = [any(figure.text.strip(NONE) for figure in own) for own in zip(*figures, strict=True)]
     cells = []
-    for summary, label in zip(summaries, names, strict=True):
+    for summary, label, columns in zip(summaries, names, figures, strict=True):
         scored = asked = 0
         for row in summary.categories:
             if row.headline:
@@ -86,7 +91,7 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             command=redacted(summary.command),
             judge=judge_shown(summary.judge),
             accuracy=summary.share(),
-            columns=_figures(summary, PAGE),
+            columns=tuple(compress(columns, kept)),
             tiles=_figures(summary, TILE),
             flags=tuple(flags(summary)),
             notes=tuple(redacted(str(note)) for note in summary.notes),
@@ -202,13 +207,13 @@ def sentences(cells: Sequence[CellData], runs: Sequence[PageRun]) -> tuple[str, 
 
         return tuple(run_sentences(runs[0].summary, len(cases)))
 
-    ranked = [cell for cell in cells if cell.accuracy.value is not None]
+    ranked = [cell for cell in cells if cell.summary.valid and cell.accuracy.value is not None]
     if not ranked:
-        return (f"{len(cells)} runs; none has an accuracy.",)
+        return (f"{len(cells)} runs; none has an accuracy that can be compared.",)
 
     best = max(ranked, key=lambda cell: cell.accuracy.value or 0.0)
     return (
-        f"{best.label} has the highest accuracy of {len(cells)} runs, "
+        f"{best.label} has the highest accuracy of {counted(len(ranked), 'run')}, "
         f"{percent(best.accuracy.value)} %.",
         "Whether this is more than chance is not tested here.",
     )
