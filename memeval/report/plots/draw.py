@@ -100,8 +100,8 @@ def draw_figure(plot: Plot) -> InlineFigure:
             axes.set_axis_off()
 
         for axes, panel in zip(row, panels, strict=False):
-            # Panels in one row share the vertical axis.
-            draw_panel(axes, panel, is_first=axes is row[0])
+            # Panels in one row may share the vertical axis.
+            draw_panel(axes, panel, has_ticks=axes is row[0] or panel.up != panels[0].up)
 
     # Names come last: they are placed once the layout is done.
     for axes, panel in zip(grid.flat, chain.from_iterable(plot.panels), strict=False):
@@ -150,7 +150,7 @@ def mark_options(style: MarkStyle) -> dict[str, Any]:
     }
 
 
-def draw_panel(axes: Axes, panel: Panel, *, is_first: bool) -> None:
+def draw_panel(axes: Axes, panel: Panel, *, has_ticks: bool) -> None:
     """Draws one panel between a pair of axes that go from 0 to 100."""
     axes.set_xlim(0, 100)
     axes.set_ylim(0, 100)
@@ -158,7 +158,7 @@ def draw_panel(axes: Axes, panel: Panel, *, is_first: bool) -> None:
     axes.set_title(panel.title, fontsize=9, loc="center" if panel.has_rows else "left")
     set_ticks(axes, panel)
     axes.set_xlabel(panel.across.title, fontsize=9)
-    if is_first:
+    if has_ticks:
         axes.set_ylabel(panel.up.title, fontsize=9)
     else:
         axes.tick_params(axis="y", labelleft=False)

@@ -12,10 +12,12 @@ from sample_runs import CONTEXT, summary, write_folder
 
 from memeval.report.markdown import write_report
 from memeval.report.plots.draw import draw, draw_figure
+from memeval.report.plots.history import history_plot
 from memeval.report.plots.labelling import overlap
 from memeval.report.plots.model import INK, Axis, Mark, MarkStyle, Panel, Plot
 from memeval.report.plots.prices import sweep_plot
 from memeval.report.plots.run import category_plot
+from memeval.report.plots.sweep import ranked_plot
 from memeval.results import RunSummary
 
 LONGMEMEVAL = [
@@ -32,6 +34,17 @@ def size(path: Path) -> tuple[int, int]:
     data = path.read_bytes()
     assert data.startswith(b"\x89PNG")
     return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
+
+
+def ticks_shown(plot: Plot) -> list[bool]:
+    return [axes.yaxis.get_tick_params()["labelleft"] for axes in draw_figure(plot).axes]
+
+
+def test_panels_have_their_own_ticks_unless_they_share_an_axis() -> None:
+    versions = [summary("bm25"), summary("rag")]
+    assert ticks_shown(history_plot(versions, ["v1", "v2"])) == [True] * 4
+    first, *others = ticks_shown(ranked_plot(versions))
+    assert first and others and not any(others)
 
 
 @pytest.mark.slow
