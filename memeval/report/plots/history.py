@@ -27,6 +27,8 @@ TITLES = {
 STYLE = MarkStyle(BLUE, "o")
 MOST_LETTERS = 14
 """Characters per line of a version's name."""
+WIDEST = 100.0
+"""Inches. Names of more versions than fit cover each other."""
 
 
 def history_plot(summaries: Sequence[RunSummary], names: Sequence[str]) -> Plot:
@@ -42,7 +44,11 @@ def history_plot(summaries: Sequence[RunSummary], names: Sequence[str]) -> Plot:
         rows[-1].append(panel)
 
     title = f"{summaries[-1].dataset}: {names[0]} … {names[-1]}; bars are 95 % intervals"
-    return Plot(wrap_title(title, 86), rows, width=9.0, height=3.4 * len(rows))
+    if not all(summary.valid for summary in summaries):
+        title += "; hollow: INVALID"
+
+    width = min(WIDEST, max(9.0, 2.4 * len(names)))
+    return Plot(wrap_title(title, 86), rows, width, height=3.4 * len(rows))
 
 
 def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric: str) -> Panel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,17 @@ def test_panels_have_their_own_ticks_unless_they_share_an_axis() -> None:
     assert ticks_shown(history_plot(versions, ["v1", "v2"])) == [True] * 4
     first, *others = ticks_shown(ranked_plot(versions))
     assert first and others and not any(others)
+
+
+def test_names_of_many_versions_do_not_cover_each_other() -> None:
+    names = [f"3f2a1b9 edited 11-{day} 14:05:09" for day in range(10, 19)]
+    plot = history_plot([summary(valid=False)] * len(names), names)
+    assert plot.title.endswith("; hollow: INVALID")
+    figure = draw_figure(plot)
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+        assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 @pytest.mark.slow
