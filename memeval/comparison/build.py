@@ -13,12 +13,13 @@ from memeval.comparison.scores import RunScores, cases_of, read_scores, shared_s
 from memeval.comparison.sent import SentReader
 from memeval.comparison.significance import Pair, adjusted, letters_of
 from memeval.metrics.accuracy import corrected_text
-from memeval.metrics.metric import POINTS, Metric
+from memeval.metrics.metric import DOLLARS, POINTS, Metric
 from memeval.metrics.registry import unknown_metric
 from memeval.report.categories import category_titles
 from memeval.report.differences import differing_settings, labels, setting_value, unique_labels
 from memeval.report.flags import flags
 from memeval.results import NoteKind, RunSummary, judge_shown, run_cost_usd
+from memeval.results.prices import has_other_prices
 from memeval.results.run import Run
 from memeval.statistics.clusters import clustered_mean
 from memeval.text.shown import one_line
@@ -92,7 +93,9 @@ def _read_scores(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
         scores.append(own)
         names |= own.metrics
 
-    if runs and not any(own.values for own in scores):
+    # Runs with other prices are refused, with the way out.
+    is_refused = metric.unit is DOLLARS and any(has_other_prices(run.summary.tags) for run in runs)
+    if runs and not is_refused and not any(own.values for own in scores):
         raise unknown_metric(metric.name, names)
 
     return scores

@@ -22,8 +22,9 @@ from memeval.results import (
     judge_shown,
 )
 from memeval.results.judge import RECORDED
+from memeval.results.own_prices import PACKAGE_PRICES
 from memeval.results.own_prices import VARIABLE as PRICES_VARIABLE
-from memeval.results.own_prices import has_other_prices
+from memeval.results.prices import has_other_prices
 from memeval.text.shown import one_line
 
 MIN_COVERAGE = 0.99
@@ -72,11 +73,13 @@ def _reasons_of_run(run: RunSummary, metric: Metric) -> Iterator[Note]:
         yield Note(NoteKind.ONLY, text)
 
     if metric.unit is DOLLARS and has_other_prices(run.tags):
-        yield Note(
-            NoteKind.PRICES,
-            f"{one_line(run.name)} has other prices than those in force: repeat its command, "
-            f"or name its price file in {PRICES_VARIABLE}",
-        )
+        way_out = f"repeat its command, or name its price file in {PRICES_VARIABLE}"
+        if PACKAGE_PRICES in run.tags:
+            packed = one_line(run.tags[PACKAGE_PRICES], 400)
+            way_out = f"put those of its package into your price file:  models: {packed}"
+
+        text = f"{one_line(run.name)} has other prices than those in force: {way_out}"
+        yield Note(NoteKind.PRICES, text)
 
     coverage = run.metrics.get("coverage")
     if coverage is None or coverage < MIN_COVERAGE:

@@ -431,7 +431,7 @@ def _same_environment(packed: Any, recomputed: Mapping[str, Any]) -> bool:
 @contextmanager
 def _prices_of(package: Package) -> Iterator[None]:
     """Applies the package's prices, as its figures in dollars depend on them."""
-    models = _packed_prices(package)
+    models = packed_prices(package)
     if not models:
         yield
         return
@@ -443,7 +443,7 @@ def _prices_of(package: Package) -> Iterator[None]:
         yield
 
 
-def _packed_prices(package: Package) -> dict[str, Any]:
+def packed_prices(package: Package) -> dict[str, Any]:
     """The prices of the models that cost something, by model and provider."""
     models: dict[str, Any] = {}
     packed = package.environment.get("runs")

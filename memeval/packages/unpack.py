@@ -20,11 +20,12 @@ from memeval.datasets.granularity import Granularity, chunks
 from memeval.errors import UserError
 from memeval.packages.data import PackagedData, data_of
 from memeval.packages.form import is_withheld
-from memeval.packages.levels import Checks, verify_package
+from memeval.packages.levels import Checks, packed_prices, verify_package
 from memeval.packages.read import Package, unpack_to
 from memeval.records import EvalQuestion
 from memeval.results import RECORDS_FILE, Record, file_digest, json_line, texts_file
 from memeval.results.files import write_atomically, writing
+from memeval.results.own_prices import PACKAGE_PRICES
 from memeval.results.private import make_folder
 from memeval.results.run import Run
 from memeval.results.summary import IMPORTED_RUNS, PACKAGE_RUN, PACKAGE_TAG
@@ -105,6 +106,7 @@ def _adopt_run(package: Package, run: Run, signer: str) -> bool:
         **run.summary.tags,
         PACKAGE_TAG: package.id,
         PACKAGE_RUN: run.key,
+        PACKAGE_PRICES: json.dumps(packed_prices(package)),
         "package_who": signer,
     }
     if "run_key" in tags:

@@ -28,7 +28,9 @@ PER = 1_000_000
 FIELDS = ("input", "output", "cached")
 FIGURES_CODE = "figures_code"
 """Tag of a run: the identity of the code and of the prices that computed its figures."""
-_MARK = "-prices-"
+PACKAGE_PRICES = "package_prices"
+"""Tag of a run that came in a package: the prices in the package as JSON, by provider and model."""
+MARK = "-prices-"
 _named: ContextVar[str | None] = ContextVar("prices", default=None)
 """The file of the run under way, as several may have their own; None: the default."""
 EXAMPLE = (
@@ -68,18 +70,12 @@ def own_prices() -> OwnPrices | None:
 def prices_mark() -> str:
     """Suffix that the prices in force add to the figure code's identity; empty without prices."""
     own = own_prices()
-    return f"{_MARK}{own.digest}" if own else ""
+    return f"{MARK}{own.digest}" if own else ""
 
 
 def without_prices(figures_code: str) -> str:
     """The identity of the code alone: workers on other machines compute no costs."""
-    return figures_code.partition(_MARK)[0]
-
-
-def has_other_prices(tags: Mapping[str, str]) -> bool:
-    """Whether the figures of a run with these tags have other own prices than those in force."""
-    _, mark, digest = tags.get(FIGURES_CODE, "").partition(_MARK)
-    return mark + digest != prices_mark()
+    return figures_code.partition(MARK)[0]
 
 
 def prices_file() -> str:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from memeval.records import Usage
-from memeval.results.own_prices import PER, own_prices
+from memeval.records import Role, Usage
+from memeval.results.own_prices import (
+    FIELDS,
+    FIGURES_CODE,
+    MARK,
+    PACKAGE_PRICES,
+    PER,
+    own_prices,
+    prices_mark,
+)
 from memeval.statistics.means import sum_or_none
 
 if TYPE_CHECKING:
@@ -78,6 +87,22 @@ def prices_of(usage: Usage) -> tuple[float, float, float] | None:
         return None
 
     return float(linear[0]), float(linear[1]), float(linear[2])
+
+
+def has_other_prices(tags: Mapping[str, str]) -> bool:
+    """Whether the figures of a run with these tags have other prices than those in force."""
+    packed = tags.get(PACKAGE_PRICES)
+    if packed is None:
+        _, mark, digest = tags.get(FIGURES_CODE, "").partition(MARK)
+        return mark + digest != prices_mark()
+
+    for name, prices in json.loads(packed).items():
+        provider, _, model = name.partition(" ")
+        in_force = prices_of(Usage(Role.ANSWER, model, provider))
+        if in_force != tuple(prices[field] for field in FIELDS):
+            return True
+
+    return False
 
 
 def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:

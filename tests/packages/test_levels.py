@@ -23,7 +23,9 @@ from msgspec import structs
 import memeval
 from memeval.api.again import answer_again, judge_again
 from memeval.cli.main import run_command
+from memeval.comparison.build import compare_runs
 from memeval.errors import UserError
+from memeval.metrics.registry import metric_named
 from memeval.packages import Packed, open_package, pack
 from memeval.packages.data import data_of
 from memeval.packages.export.terms import terms_of
@@ -31,6 +33,7 @@ from memeval.packages.levels import Checks, verify_package
 from memeval.packages.unpack import unpack
 from memeval.packages.write import _write as write_entries
 from memeval.results import SEAL, as_json, sealed
+from memeval.results.prices import has_other_prices
 from memeval.results.store import sealed_line
 
 Entries = dict[str, bytes]
@@ -617,6 +620,20 @@ def test_run_with_a_model_verifies_with_its_prices_and_the_local_endpoint(
         assert levels["verdicts"].unchecked == [f"{found.key}: nothing was judged"]
         assert "1 of 1 answers have the same verdict again" in levels["answers"].did
         assert len(memeval.load_runs()) == before  # the checks run in their own home
+
+        # Unpacked, its costs are comparable under the same prices, in whichever file they are.
+        (unpacked,) = [one for one in unpack(path).runs if one.summary.judge is not None]
+        assert has_other_prices(unpacked.summary.tags)
+        (refusal,) = compare_runs([run, unpacked], metric_named("cost")).refusals
+        (text,) = [note.text for note in refusal.notes if "its package" in note.text]
+        models = text.partition("into your price file:  ")[2]
+        own = tmp_path / "own.yaml"
+        own.write_text(f"date: 2026-02-01\n{models}\n")
+        monkeypatch.setenv("MEMEVAL_PRICES", str(own))
+        assert not has_other_prices(unpacked.summary.tags)
+        monkeypatch.setenv("MEMEVAL_PRICES", str(prices))
+        assert not compare_runs([run, unpacked], metric_named("cost")).refusals
+        monkeypatch.delenv("MEMEVAL_PRICES")
 
     entries = entries_of(path)
     content = b"\n".join(entries.values()).decode()

@@ -43,7 +43,8 @@ from memeval.results import (
 from memeval.results.calibration import calibration_problem
 from memeval.results.fields import as_plain, as_read, read_json
 from memeval.results.files import memory_folders
-from memeval.results.own_prices import FIGURES_CODE, has_other_prices
+from memeval.results.own_prices import FIGURES_CODE
+from memeval.results.prices import has_other_prices
 from memeval.results.rows import answer_or_ingest, case_of_ingest
 from memeval.results.store import Parse, R, SoundRows
 from memeval.results.summary import PACKAGE_RUN, PACKAGE_TAG
