@@ -20,10 +20,23 @@ from memeval.packages.facts import digest_of_ids, question_ids
 from memeval.packages.form import LARGEST_SMALL, Digest, Line
 from memeval.packages.rows import PackagedRows
 from memeval.packages.signing import signer_of
+from memeval.pipeline.execute.rows import is_final
+from memeval.pipeline.measure.records import rows_of_run
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.judge_identity import judge_identity
-from memeval.results import SEAL, JudgeIdentity, Record, RunSummary, as_json, is_sealed, sealed
+from memeval.results import (
+    SEAL,
+    IngestRow,
+    JudgeIdentity,
+    Record,
+    RunSummary,
+    VerdictRow,
+    as_json,
+    is_sealed,
+    sealed,
+)
 from memeval.results.fields import as_plain, read_as
+from memeval.results.rows import answer_or_ingest
 from memeval.results.run import Run
 from memeval.results.summary import PACKAGE_TAG, RunKey
 from memeval.text.shown import counted, one_line
@@ -140,7 +153,7 @@ def entry_of_package(path: Path, packed: Sequence[Run], known: Sequence[Run]) ->
         "said": statement,
         "signature": signature,
         "commit": _commit_of(path),
-        "left_out": _left_out_notes(packed, known),
+        "left_out": [*_left_out_notes(packed, known), *_repetition_notes(packed)],
     }
 
 
@@ -281,6 +294,29 @@ def _left_out_notes(packed: Sequence[Run], known: Sequence[Run]) -> list[str]:
         notes.append(f"{runs} of the same settings (other seeds or repeats) left out")
 
     return notes
+
+
+def _repetition_notes(packed: Sequence[Run]) -> Iterator[str]:
+    """Notes on results that runs replaced although they were complete, as `--fresh` does."""
+    for run in packed:
+        records, outputs, count = run.read_records(), run.folder.resolve().parent.parent, 0
+        for number, keys in enumerate(run.summary.identity["keys"]):
+            ids = [record.question_id for record in records if record.repeat == number]
+            for stage, folder in (("answer", "answers"), ("judge", "verdicts")):
+                rows = rows_of_run(
+                    outputs / folder / f"{keys[stage]}.jsonl",
+                    {stage: keys[stage], "seed": keys["seed"]},
+                    answer_or_ingest if stage == "answer" else VerdictRow.from_json,
+                    ids=ids,
+                    summary=run.summary,
+                )
+                current = set(rows.seals.values())
+                for row, seal in rows.replaced:
+                    if not isinstance(row, IngestRow) and is_final(row) and seal not in current:
+                        count += 1
+
+        if count:
+            yield f"{run.key}: {counted(count, 'earlier result')} replaced by later ones (--fresh)"
 
 
 def _settings(run: Run) -> Json:

@@ -921,6 +921,17 @@ def test_answers_of_unregistered_runs_are_reported(
     assert registered.problems == [
         f"{keys[0]}: {len(runs[0].read_records())} answers from unregistered runs: {first.key}"
     ]
+    assert registered.unchecked == []
+
+    # A repetition with `--fresh` may have been made because of the first results.
+    memeval.run(*words, "system=no_memory", "fresh=answer", progress=False)
+    path.unlink()
+    assert run_command(["pack", *keys, "--register", str(said), "-o", str(path)]) == 0
+    *_, registered = verify_package(path)
+    count = len(runs[1].read_records())
+    assert registered.unchecked == [
+        f"{keys[1]}: {count} earlier results replaced by later ones (--fresh)"
+    ]
 
 
 def test_a_run_that_is_left_out_is_counted_whatever_its_runtime_settings(
