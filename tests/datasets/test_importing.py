@@ -654,7 +654,7 @@ def test_excel_file_is_imported(tmp_path: Path) -> None:
 def test_questions_come_from_a_table(tmp_path: Path) -> None:
     turns = [["speaker", "text", "id"], ["Ida", "We meet on 3 June.", "t1"]]
     asked = [
-        ["question", "answer", "evidence"],
+        ["Question", "ANSWER", "evidence"],
         ["When?", "3 June|on 3 June", "t1"],
         ["Who?", "", ""],
     ]
@@ -872,7 +872,7 @@ def test_question_times_use_the_date_format_of_messages(tmp_path: Path) -> None:
     sent = {"role": "user", "content": "I live in Bonn", "timestamp": "2024-05-06T10:00:00Z"}
     chat = write(tmp_path / "chat.json", {"messages": [sent]})
     rows = [
-        ["question", "answer", "time", "choices", "multi_select"],
+        ["question", "answer", "time", "choices", "Multi Select"],
         ["Where?", "Bonn", "22/05/2024", "", "FALSE"],
         ["And now?", "Bonn", "23/05/2024", "Bonn|Jena", "TRUE"],
     ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memeval.datasets.importing.message import ImportLog
-from memeval.datasets.importing.table import RawTable
+from memeval.datasets.importing.table import RawTable, plain_names
 from memeval.datasets.importing.times import BY_FORMAT, format_of, iso_text, iso_time, read_time
 from memeval.datasets.io.fields import Fields, quoted
 from memeval.datasets.io.questions import QUESTION_FIELDS
@@ -30,24 +30,25 @@ def read_questions(
     Raises `UserError` for a column that questions do not have, for a row with more or fewer cells
     than the header, and for dates whose day and month can't be told apart.
     """
-    for name in table.names:
-        if name not in COLUMNS:
+    names = plain_names(table.names)
+    for name, plain in zip(table.names, names, strict=True):
+        if plain not in COLUMNS:
             raise UserError(
                 f"{table.path}: column '{name}' is not one of {', '.join(COLUMNS)}.", _page()
             )
 
-    if "answer" not in table.names:
+    if "answer" not in names:
         raise UserError(f"{table.path}: column 'answer' is missing.", _page())
 
     rows = []
     for number, cells in table.rows:
-        if len(cells) != len(table.names):
+        if len(cells) != len(names):
             raise UserError(
                 f"{table.path}: row {number}: {len(cells)} cells, but the header has "
-                f"{len(table.names)} columns: is the file cut off?"
+                f"{len(names)} columns: is the file cut off?"
             )
 
-        values = dict(zip(table.names, cells, strict=True))
+        values = dict(zip(names, cells, strict=True))
         rows.append(Fields(path=table.path, record=f"row {number}", values=values))
 
     location = f"{table.path}: column 'time'"

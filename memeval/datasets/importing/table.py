@@ -234,7 +234,7 @@ def _columns(table: RawTable, user_columns: Mapping[str, str]) -> dict[str, int]
 
 def _known_columns(names: Sequence[str], user_columns: Mapping[str, str]) -> dict[str, int]:
     """The position of each field that has a column: the given column, or one with a usual name."""
-    plain = [name.lower().replace(" ", "_").replace("-", "_") for name in names]
+    plain = plain_names(names)
     columns = {}
     for field, usual in USUAL.items():
         wanted, present = usual, plain
@@ -247,6 +247,11 @@ def _known_columns(names: Sequence[str], user_columns: Mapping[str, str]) -> dic
                 break
 
     return columns
+
+
+def plain_names(names: Sequence[str]) -> list[str]:
+    """Names of columns in lower case, with underscores for spaces and hyphens."""
+    return [name.lower().replace(" ", "_").replace("-", "_") for name in names]
 
 
 def _is_header(names: Sequence[str], user_columns: Mapping[str, str]) -> bool:
