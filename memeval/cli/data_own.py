@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 FORM_NAMES = (
-    "chatgpt, claude, messages, sharegpt, agent, slack, table, locomo, longmemeval, "
-    "memory_agent_bench"
+    "chatgpt, claude, messages, sharegpt, agent, slack, telegram, whatsapp, table, locomo, "
+    "longmemeval, memory_agent_bench"
 )
 TAKES_OVERRIDES = ("draft", "grow")
 """Actions that accept settings as further words, as a run does."""

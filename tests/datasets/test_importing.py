@@ -1063,7 +1063,7 @@ REFUSED = {
     "open quote": ("x.csv", b'role,text\nuser,"x\n', "line 2: unexpected end of data"),
     "a log in brackets": (
         "chat.txt",
-        b"[06.05.24, 09:30:12] Ann: Hello\n",
+        b"[09:30:12] Ann: Hello\n",
         "unknown format",
     ),
     "questions alone": (
@@ -1095,6 +1095,20 @@ VALUES = {
     "claude": CLAUDE,
     "messages": {"id": "x", "messages": MESSAGES},
     "sharegpt": {"conversations": [{"from": "human", "value": "Hi"}]},
+    "telegram": {
+        "name": "House",
+        "type": "private_group",
+        "id": 7,
+        "messages": [
+            {
+                "id": 1,
+                "type": "message",
+                "date": "2024-05-06T09:30:00",
+                "from": "Ida",
+                "text": ["x"],
+            }
+        ],
+    },
     "agent": json.loads(agent_lines("zero", 1).splitlines()[2]),
 }
 

@@ -35,7 +35,8 @@ def records_of(content: bytes, path: Path, log: ImportLog) -> list[Any]:
 
     # The list of conversations may be wrapped in an object.
     for name in ("conversations", "data", "chats"):
-        inner = as_list(as_dict(value).get(name))
+        inner = as_dict(value).get(name)
+        inner = as_list(as_dict(inner).get("list", inner))
         if recognise(inner) is not None:
             return inner
 

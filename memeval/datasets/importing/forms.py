@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from memeval.datasets.importing.chats import is_agent, is_chat, is_sharegpt
+from memeval.datasets.importing.messengers import is_telegram
 from memeval.datasets.importing.slack import is_slack
 
 
@@ -35,10 +36,12 @@ FORMS: Mapping[str, Form] = {
         "a file in MemoryAgentBench's format", _has_fields("context", "questions")
     ),
     "agent": Form("sessions of a coding agent", is_agent, case="folder"),
+    "telegram": Form("an export of Telegram", is_telegram),
     "messages": Form("chat messages", is_chat),
     "slack": Form("an export of Slack", is_slack, case="channel"),
     "sharegpt": Form("conversations of ShareGPT", is_sharegpt),
-    # A table has rows, not records.
+    # Text and tables have rows, not records.
+    "whatsapp": Form("an export of WhatsApp", lambda _: False),
     "table": Form("a table of messages", lambda _: False),
 }
 """Formats by the name that `--as` takes. The first one that recognises a record wins."""

@@ -18,6 +18,7 @@ from memeval.datasets.importing.chats import read_agent, read_chat, read_claude,
 from memeval.datasets.importing.contents import records_of
 from memeval.datasets.importing.forms import FORMS, OWN, recognise
 from memeval.datasets.importing.message import ImportLog, Message
+from memeval.datasets.importing.messengers import read_telegram, whatsapp_table
 from memeval.datasets.importing.questions import by_case, read_questions
 from memeval.datasets.importing.slack import is_slack_file, read_names, read_slack
 from memeval.datasets.importing.sources import JSON, ZIP_MARK, SourceFile, is_workbook, open_sources
@@ -33,6 +34,8 @@ USERS = "users.json"
 TABLES = (".csv", ".tsv", ".xlsx")
 UNORDERED = ("slack", "table")
 """Formats whose messages may come in any order."""
+DATED = ("table", "whatsapp")
+"""Formats whose dates depend on a country."""
 MAY_BE_JSON = re.compile(rb"[^\w<]*[{\[](?!\s*[\w<])")
 """Matches only if no word comes before or directly after the first bracket: a log may begin with
 [06.05.24, 09:30].
@@ -42,6 +45,7 @@ OFFICE_MARK = b"\xd0\xcf\x11\xe0"
 READERS = {
     "chatgpt": read_chatgpt,
     "claude": read_claude,
+    "telegram": read_telegram,
     "messages": read_chat,
     "sharegpt": read_sharegpt,
 }
@@ -153,7 +157,7 @@ class _Reader(Struct):
             return
         is_text = not content.startswith(tuple(ARCHIVES))
         if file.ending not in JSON and is_text and not MAY_BE_JSON.match(content):
-            self.unknown.append(file.shown_path)
+            self._read_text(content, file)
             return
 
         records = records_of(content, file.shown_path, self.log)
@@ -202,7 +206,7 @@ class _Reader(Struct):
         # A table of questions may have dates, next to messages in any format.
         if date_format and not self.questions:
             given.append("--date-format")
-        if given and form != "table":
+        if given and form not in DATED:
             raise UserError(f"{given[0]} is for tables, but this is {FORMS[form].title}.")
         if date_format and BY_FORMAT.format(date_format) not in self.log.conversions:
             raise UserError(f"no time matches --date-format '{one_line(date_format, 60)}'.")
@@ -226,6 +230,18 @@ class _Reader(Struct):
             return False
 
         return True
+
+    def _read_text(self, content: bytes, file: SourceFile) -> None:
+        """Reads a text, which may be an export of WhatsApp."""
+        # In an archive, the archive has the name of the conversation.
+        name = file.path.stem if file.stem == "_chat" else file.stem
+        text = content.decode("utf-8", "replace")
+        table = whatsapp_table(text, self._label(name), file.shown_path)
+        if table is None or self.options.form not in (None, "whatsapp"):
+            self.unknown.append(file.shown_path)
+        else:
+            self.forms.setdefault("whatsapp", table.path)
+            self.messages += read_table(table, {}, self.options.date_format, self.log)
 
     def _read_records(self, records: Sequence[Any], file: SourceFile) -> None:
         form = self.options.form or recognise(records)
@@ -253,11 +269,11 @@ class _Reader(Struct):
             self.messages += read_slack(records, channel, file.stem, self.names, self.log)
         elif form == "agent":
             folder = self._folder(file)
-            for message in read_agent(records, self._label(file), self.log):
+            for message in read_agent(records, self._label(file.stem), self.log):
                 keys = {**message.keys, "folder": folder}
                 self.messages.append(replace(message, keys=keys))
         else:
-            self.messages += READERS[form](records, self._label(file), self.log)
+            self.messages += READERS[form](records, self._label(file.stem), self.log)
 
     def _folder(self, file: SourceFile) -> str:
         """The name of the file's folder, made unique among the folders."""
@@ -273,12 +289,12 @@ class _Reader(Struct):
         number = places.index(place) + 1
         return name if number == 1 else f"{name}-{number}"
 
-    def _label(self, file: SourceFile) -> str:
-        """The file's name without extension, made unique among the files."""
-        label, number = file.stem, 1
+    def _label(self, name: str) -> str:
+        """The name of a file without extension, made unique among the files."""
+        label, number = name, 1
         while label in self.labels:
             number += 1
-            label = f"{file.stem}-{number}"
+            label = f"{name}-{number}"
 
         self.labels.add(label)
         return label

@@ -24,7 +24,7 @@ from memeval.results.files import reading
 from memeval.text.shown import one_line
 
 JSON = (".json", ".jsonl", ".ndjson")
-ENDINGS = (*JSON, ".csv", ".tsv", ".xlsx")
+ENDINGS = (*JSON, ".csv", ".tsv", ".xlsx", ".txt")
 MOST_FILES = 100_000
 MOST_BYTES = 1 << 29
 """Limit for one file, unpacked."""
