@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from memeval.comparison.records import CaseDifference, CategoryDifference, Difference
-from memeval.comparison.scores import RunScores, cases_of, weights_of
+from memeval.comparison.scores import RunScores, cases_of, deltas_of, weights_of
 from memeval.errors import UserError
 from memeval.statistics.clusters import weighted_mean
 from memeval.statistics.differences import clustered_difference
@@ -30,14 +30,7 @@ def difference_between(
     largest possible difference.
     """
     common = scores.common(other)
-    deltas: dict[str, float] = {}
-    values: set[float] = set()
-    for question in common:
-        value, less = scores.values[question], other.values[question]
-        deltas[question] = value - less
-        values.update((value, less))
-
-    changes = list(deltas.values())
+    changes = deltas_of(scores.values, other.values, common)
     cases, weights = cases_of(scores, common), weights_of(scores, common)
     result = clustered_difference(changes, cases, weights, most=most)
     if result is None:
@@ -45,10 +38,12 @@ def difference_between(
 
     first_alone = second_alone = mcnemar = None
     # Only for values that are right or wrong: an average of repeats is neither.
+    values = {*map(scores.values.get, common), *map(other.values.get, common)}
     if values <= {0.0, 1.0}:
         first_alone, second_alone = changes.count(1.0), changes.count(-1.0)
         mcnemar = mcnemar_p(first_alone, second_alone)
 
+    deltas = dict(zip(common, changes, strict=True))
     return Difference(
         first=names[0],
         second=names[1],

@@ -120,16 +120,10 @@ def judge_run(
         return GateResult(GateOutcome.BROKEN, tuple(reasons), must_pass=tuple(passes))
 
     change = _change("all questions", common, baseline, scores)
-    fell, rose = [], []
-    for name in common:
-        if now[name] < before[name]:
-            fell.append(name)
-        elif now[name] > before[name]:
-            rose.append(name)
-
-    lost, gained = fell, rose
+    lost = [name for name in common if now[name] < before[name]]
+    gained = [name for name in common if now[name] > before[name]]
     if not metric.more_is_better:
-        lost, gained = rose, fell
+        lost, gained = gained, lost
 
     # Both means use today's weights, so that their difference is that of the verdict.
     weights = weights_of(scores, common)
