@@ -57,11 +57,11 @@ def reasons_against(
         text = other_judge(summary.judge, other.judge) + _same_model(summary, other)
         yield Note(NoteKind.JUDGE, text)
 
-    yield from _reasons_of_run(summary, metric)
-    yield from _reasons_of_run(other, metric)
+    yield from reasons_of_run(summary, metric)
+    yield from reasons_of_run(other, metric)
 
 
-def _reasons_of_run(run: RunSummary, metric: Metric) -> Iterator[Note]:
+def reasons_of_run(run: RunSummary, metric: Metric) -> Iterator[Note]:
     """The reasons that a run gives by itself."""
     if run.found_nothing:
         text = f"no question of {one_line(run.name)} got any context from its memory"

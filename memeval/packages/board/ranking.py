@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import networkx  # type: ignore[import-untyped]
 from msgspec import Struct
 
-from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, reasons_against
+from memeval.comparison.protocol import MIN_COMMON, reasons_against, reasons_of_run
 from memeval.comparison.records import is_significant
 from memeval.comparison.scores import AskedQuestion, RunScores
 from memeval.comparison.significance import Pair, groups_of
@@ -172,8 +172,8 @@ def _alike_runs(
     """Groups of runs, by number, that may be compared with the same other runs."""
     kinds: dict[tuple[Any, ...], list[int]] = {}
     for number, (summary, own) in enumerate(zip(summaries, scores, strict=True)):
-        coverage = summary.metrics.get("coverage")
-        is_covered = coverage is not None and coverage >= MIN_COVERAGE
+        # A run that may be compared with no other is alike to none.
+        reasons = tuple(note.text for note in reasons_of_run(summary, metrics()["accuracy"]))
         like = number
         for others in kinds.values():
             if scores[others[0]].questions == own.questions:
@@ -183,8 +183,7 @@ def _alike_runs(
         judge = summary.judge and summary.judge.digest
         labels = summary.params.get("dataset.labels", "")
         data = summary.dataset, summary.data_sha256
-        covered = is_covered or (coverage, summary.name)
-        kinds.setdefault((*data, like, judge, labels, covered), []).append(number)
+        kinds.setdefault((*data, like, judge, labels, reasons), []).append(number)
 
     return dict(enumerate(kinds.values()))
 

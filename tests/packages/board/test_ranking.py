@@ -14,6 +14,7 @@ from memeval.metrics.registry import metrics
 from memeval.packages.board.ranking import MOST_WORK, rank_runs
 from memeval.results import JudgeIdentity, RunSummary
 from memeval.results.run import Run
+from memeval.results.summary import FOUND_NOTHING
 
 JUDGE = JudgeIdentity(name="keyword")
 
@@ -56,7 +57,10 @@ def test_letters_equal_those_of_a_comparison_of_all_pairs(cases: int) -> None:
     chance = random.Random(cases)
     summaries = [summary_of(number) for number in range(12)]
     scores = [scores_of(number, chance, cases) for number in range(12)]
-    # One run cannot be compared, and two only with each other.
+    # Three runs cannot be compared, and two only with each other.
+    for number in (0, 5):
+        summaries[number] = replace(summaries[number], tags={FOUND_NOTHING: "true"})
+
     summaries[3] = replace(summaries[3], metrics={"coverage": 0.5})
     for number in (7, 8):
         summaries[number] = replace(summaries[number], judge=JudgeIdentity(name="exact_match"))
@@ -66,6 +70,7 @@ def test_letters_equal_those_of_a_comparison_of_all_pairs(cases: int) -> None:
     found = rank_runs(summaries, scores, [one.name for one in summaries])
     assert list(found.letters) == [run.letters for run in compared.runs]
     assert any("coverage of system 3 is 50.0 %" in line for line in found.remarks)
+    assert sum("got any context from its memory" in line for line in found.remarks) == 2
     assert any("system 7, system 8: different judges" in line for line in found.remarks)
 
 
