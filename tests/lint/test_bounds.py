@@ -117,4 +117,5 @@ def test_memory_systems_do_not_bound_each_other() -> None:
 def test_only_runs_with_the_same_answer_model_and_judge_are_bounds() -> None:
     assert found("dense", "oracle", HIGH, LOW, judge="mem0") == []
     assert found("dense", "oracle", HIGH, LOW, **{"llm.model": "other"}) == []
-    assert found("dense", "oracle", HIGH, LOW, **{"llm.ingest.model": "other"}) != []
+    for name in ("llm.ingest.model", "llm.timeout_s"):
+        assert found("dense", "oracle", HIGH, LOW, **{name: "other"}) != []

@@ -162,6 +162,7 @@ def sibling(questions: tuple[str, ...], **params: Any) -> Mapping[str, Any]:
         (("d/q0",), {"top_k": 7}, []),
         (("c/q0",), {}, []),
         (("c/q0",), {"seed": 3}, []),
+        (("c/q0",), {"llm.timeout_s": 30.0, "embedder.max_concurrency": 4}, []),
         (("c/q0",), {"top_k": 7, "judge": "mem0"}, []),
         (("c/q0",), {"top_k": 7, "system": "bm25"}, []),
     ],

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
+from memeval.config.identity import is_runtime, recorded_stages
 from memeval.records import EvalCase
 from memeval.results import Record, RunSummary
 
@@ -64,9 +65,13 @@ class LintedRun:
 
 
 def differing_settings(summary: RunSummary, other: RunSummary) -> list[str]:
-    """Names of the settings in which two runs differ; None is the same as not set."""
+    """Names of the settings that can change a result and in which two runs differ; None is the same
+    as not set.
+    """
     names = summary.params.keys() | other.params.keys()
-    return [name for name in names if summary.params.get(name) != other.params.get(name)]
+    stages = recorded_stages(other.identity) | recorded_stages(summary.identity)
+    differing = [name for name in names if summary.params.get(name) != other.params.get(name)]
+    return [name for name in differing if not is_runtime(name, stages)]
 
 
 class Lint(Struct, frozen=True):
