@@ -196,7 +196,7 @@ def others_of(
 
         seen.add(original)
         is_sibling = summary.params.get("system") == own.params.get("system")
-        is_rival = is_comparable(own, summary)
+        is_rival = summary.valid and is_comparable(own, summary)
         if not is_sibling and not is_rival:
             continue
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from command_line import Ended, completed, memeval
 from doubles.endpoint import ScriptedEndpoint
+from made_runs import example, made_run
 
+from memeval.cli.lint import others_of
 from memeval.datasets.locate import build
 
 DEMO = ("dataset=demo", "tracking=none")
@@ -90,3 +92,11 @@ def test_lint_reads_a_frozen_set_by_name_but_no_path_of_a_run(tmp_path: Path) ->
         completed(home, *words, **data)
         done = memeval(home, "lint", "system=bm25", **data)
         assert (unread not in " ".join(done.out.split())) == is_read, done.out + done.err
+
+
+def test_an_invalid_run_is_not_one_of_the_comparable_ones(tmp_path: Path) -> None:
+    rows = example("A")
+    own, *others = [made_run(tmp_path, name, rows) for name in ("bm25", "dense")]
+    others.append(made_run(tmp_path, "rag", rows, valid=False))
+    siblings, rivals = others_of(own, others)
+    assert [rival.summary.params["system"] for rival in rivals] == ["dense"] and not siblings
