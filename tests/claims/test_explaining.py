@@ -110,8 +110,12 @@ def test_offline_judges_are_applied_to_the_answers_without_a_run(tmp_path: Path)
 
 def test_run_that_differs_in_one_part_measures_its_effect(tmp_path: Path) -> None:
     run = made_run(tmp_path, "rag", in_conversations(HALF), params={"top_k": 10})
-    deep = made_run(
-        tmp_path, "rag", in_conversations([3] * 8), params={"top_k": 50}, run_key="deep"
+    # A setting that changes no result does not count.
+    settings = {"top_k": 50, "llm.timeout_s": 30.0}
+    deep = made_run(tmp_path, "rag", in_conversations([3] * 8), params=settings, run_key="deep")
+    settings = {"top_k": 1}
+    bad = made_run(
+        tmp_path, "rag", in_conversations(NONE), params=settings, run_key="bad", valid=False
     )
     both = made_run(
         tmp_path,
@@ -120,7 +124,7 @@ def test_run_that_differs_in_one_part_measures_its_effect(tmp_path: Path) -> Non
         params={"top_k": 20, "prompt": "con"},
         run_key="both",
     )
-    explanation = explained(run, deep, both, k=50)
+    explanation = explained(run, deep, bad, both, k=50)
     ((text, effect),) = effects(explanation, DifferingPart.K).items()
     assert (text, effect.change) == ("top_k=50 (run deep)", 25.0)
     assert DifferingPart.K not in explanation.missing

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from memeval.comparison.claims.matching import Match, rests_on_answers
 from memeval.comparison.claims.records import JUDGED
+from memeval.datasets.lint.records import differing_settings
 from memeval.metrics.metric import Metric
 from memeval.metrics.registry import metric_named
 from memeval.metrics.retrieval import CUTOFFS
@@ -46,9 +47,7 @@ class DifferingPart(StrEnum):
 
 _SETTINGS: Mapping[DifferingPart, Callable[[str], bool]] = {
     DifferingPart.K: lambda name: name == "top_k",
-    DifferingPart.FILE: lambda name: (
-        name in ("dataset.labels", "dataset.path", "dataset.allow_unpinned")
-    ),
+    DifferingPart.FILE: lambda name: name in ("dataset.labels", "dataset.path"),
     DifferingPart.PROMPT: lambda name: name.partition(".")[0] == "prompt",
     DifferingPart.MODEL: lambda name: name.startswith("llm") and not name.startswith("llm.judge"),
 }
@@ -88,8 +87,8 @@ Answers = Mapping[str, _Answer]
 def effects_of(match: Match, run: Run, known: Sequence[Run]) -> tuple[float | None, list[Effect]]:
     """The run's figure as a claim counts it, in per cent, and the effect of each part on it.
 
-    `known` are the finished runs that may differ from it in only one part. Raises `UserError` if
-    records can't be read.
+    `known` are the finished runs; valid ones may differ from it in only one part. Raises
+    `UserError` if records can't be read.
     """
     if not rests_on_answers(match.figure.metric):
         return match.own, list(_of_retrieval(match, run))
@@ -99,7 +98,7 @@ def effects_of(match: Match, run: Run, known: Sequence[Run]) -> tuple[float | No
     if own is None:
         return None, []
 
-    return own, list(_of_answers(match, run, asked, known))
+    return own, list(_of_answers(match, run, asked, [other for other in known if other.valid]))
 
 
 def _read(run: Run, metric: Metric) -> dict[str, _Answer]:
@@ -303,7 +302,7 @@ def _by_other_runs(
 
 def _only_part(run: Run, other: Run) -> DifferingPart | None:
     """The only part in which two runs differ; None if they differ in another way, or not at all."""
-    names = _differing_params(run, other)
+    names = differing_settings(run.summary, other.summary)
     if not names or run.summary.dataset != other.summary.dataset:
         return None
 
@@ -314,13 +313,8 @@ def _only_part(run: Run, other: Run) -> DifferingPart | None:
     return None
 
 
-def _differing_params(run: Run, other: Run) -> list[str]:
-    own, others = run.summary.params, other.summary.params
-    return [name for name in {**own, **others} if own.get(name) != others.get(name)]
-
-
 def _describe_params(run: Run, other: Run) -> str:
-    names = _differing_params(run, other)
+    names = differing_settings(run.summary, other.summary)
     # A model has many settings: its name says most.
     keys = [name for name in names if name.endswith(("model", "top_k", "labels"))] or names[:2]
     return ", ".join(f"{name}={one_line(setting_value(other.summary, name), 60)}" for name in keys)

@@ -68,7 +68,7 @@ def differing_settings(summary: RunSummary, other: RunSummary) -> list[str]:
     """Names of the settings that can change a result and in which two runs differ; None is the same
     as not set.
     """
-    names = summary.params.keys() | other.params.keys()
+    names = {**summary.params, **other.params}
     stages = recorded_stages(other.identity) | recorded_stages(summary.identity)
     differing = [name for name in names if summary.params.get(name) != other.params.get(name)]
     return [name for name in differing if not is_runtime(name, stages)]
