@@ -73,6 +73,14 @@ def test_sweep_is_composed_once_plus_once_per_option(
     assert len(composed) == 1 + options
 
 
+def test_a_field_of_all_cells_may_be_null(composed: list[Any]) -> None:
+    plans: list[Any] = []
+    with planning(lambda plan, start: plans.append(plan)):
+        jobs_of("system=rag,bm25", "system.timeout_s=null", "-m")
+
+    assert len(plans) == 1
+
+
 @pytest.mark.slow
 def test_jobs_run_in_the_order_of_the_command_line(composed: list[Any]) -> None:
     words = ("hydra/launcher=basic", "system=rag,bm25", "seed=3", "-m")
