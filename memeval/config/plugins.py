@@ -136,7 +136,15 @@ def packages_of(module: str) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises `UserError` if a user's folder repeats an existing option: Hydra would pick one."""
+    """Raises `UserError` if a user's folder repeats an existing file: Hydra would pick one."""
+    for path in sorted(folder.glob("*.yaml")):
+        if (conf_dir() / path.name).is_file():
+            raise UserError(
+                f"{path}: memeval's own {path.name} would be used",
+                f"give the file another name, and choose it:  --config-name NAME; to build on "
+                f"memeval's:  defaults: [{path.stem}, _self_]",
+            )
+
     for path in sorted(folder.glob("*/*.yaml")):
         group, name = path.parent.name, path.stem
         owners = [part.package for part in plugins(group).get(name, ())]

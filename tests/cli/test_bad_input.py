@@ -107,7 +107,8 @@ MISTAKES = [
     mistake("+nmu_runs=3", "unknown field or group 'nmu_runs'", "Did you mean: num_runs?"),
     mistake("+num_runs=3", "'num_runs' is already set", way_out="without a plus:  num_runs=..."),
     mistake("++top_k=5", "'top_k' is already set", way_out="without a plus:  top_k=..."),
-    mistake("+system=rag", "system has two options", way_out="without a plus:  system=..."),
+    mistake("+system=rag", "system has two options", way_out="without a plus if"),
+    mistake("-m sweep=smoke", "sweep needs a plus", way_out="use:  +sweep=..."),
     mistake("system@x=rag", "unknown field or group 'system@x'. Did you mean: system"),
     mistake("llm=openai llm.modle=x", "unknown field or group 'llm.modle'", "llm.model", **KEY),
     mistake(

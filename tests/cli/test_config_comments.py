@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from command_line import memeval
 from hydra import compose, initialize_config_dir
 
 from memeval.runs.compose.errors import explain
@@ -39,6 +40,34 @@ def test_launcher_of_an_extra_that_is_not_installed_names_the_extra(
 ) -> None:
     error = explain(ValueError(f"Could not find 'hydra/{choice}'\n\nAvailable options:\n\tbasic"))
     assert error.hints == (f"install it:  pip install 'memeval-bench[{extra}]'",)
+
+
+def test_file_with_two_options_of_a_group_and_one_that_is_not_utf8(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    (mine / "system").mkdir(parents=True)
+    (mine / "paper").mkdir()
+    file = mine / "system" / "noted.yaml"
+    file.write_bytes("# für mich\nname: bm25\n".encode("latin-1"))
+    for name, text in {"two": "/system: rag", "one": "override /system: noted"}.items():
+        paper = f"# @package _global_\ndefaults:\n  - {text}\n"
+        (mine / "paper" / f"{name}.yaml").write_text(paper, encoding="utf-8")
+
+    refused = memeval(tmp_path, "--config-dir", str(mine), "+paper=two")
+    assert (refused.status, refused.told) == (2, "memeval: system has two options")
+    assert "in a file's defaults list:  override /system: ..." in refused.err
+    for words in (["+paper=one"], ["system=noted"], ["-m", "system=noted,rag"]):
+        refused = memeval(tmp_path, "--config-dir", str(mine), *words)
+        assert refused.status == 2
+        assert refused.told.startswith(f"memeval: {file} is not UTF-8:"), refused.err
+
+
+def test_file_that_memevals_own_would_hide_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("num_runs: 3\n", encoding="utf-8")
+    refused = memeval(tmp_path, "--config-dir", str(tmp_path), "system=no_memory")
+    assert refused.status == 2
+    assert (
+        refused.told == f"memeval: {tmp_path}/config.yaml: memeval's own config.yaml would be used"
+    )
 
 
 def test_hydra_option_with_a_value_is_kept() -> None:

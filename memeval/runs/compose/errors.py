@@ -26,7 +26,7 @@ _NO_GROUP = re.compile(r"Could not (?:override|append to config)[^']*'(?P<key>[^
 _PLUS = re.compile(
     r"(?:An item is already at|force-add of config groups is not supported:) '\+*(?P<key>[^'=]+)"
 )
-_TWO_OPTIONS = re.compile(r"Multiple values for (?P<group>[\w/]+)\. To override")
+_TWO_OPTIONS = re.compile(r"(?P<group>[\w/]+)(?:\. To override a value| appears more than once)")
 _NO_KEY = re.compile(
     r"Key '(?P<key>[^']+)' is not in struct\s+full_key: (?P<full>\S+)", re.MULTILINE
 )
@@ -73,8 +73,8 @@ def explaining_config_errors() -> Iterator[None]:
         # By where it was raised: Hydra and its libraries raise errors of many types, like memeval.
         frames = traceback.walk_tb(error.__traceback__)
         modules = [str(frame.f_globals.get("__name__")) for frame, _ in frames]
-        # What these call of Python's library: to look a value up, and to make a folder.
-        raisers = [name for name in modules if not name.startswith(("enum", "pathlib"))]
+        # Parts of Python's library that raise in their place.
+        raisers = [name for name in modules if not name.startswith(("enum", "pathlib", "codecs"))]
         if raisers[-1].startswith(_COMPOSING):
             raise explain(error) from error
 
@@ -91,7 +91,8 @@ def explain(error: Exception) -> UserError:
 
     text = "\n".join(map(str, causes))
     return (
-        _unknown_error(text)
+        _plus_error(text)
+        or _unknown_error(text)
         or _ambiguity_error(text)
         or _option_type_error(error, text)
         or _header_error(error, text)
@@ -111,16 +112,24 @@ def _unparsed_error(word: str) -> UserError:
     return UserError(f"'{word}' can't be read as group=option or field=value", hint)
 
 
-def _unknown_error(text: str) -> UserError | None:
+def _plus_error(text: str) -> UserError | None:
+    """For a plus too many or too few."""
     if match := _PLUS.search(text):
         return UserError(f"'{match['key']}' is already set", f"without a plus:  {match['key']}=...")
     if match := _TWO_OPTIONS.search(text):
         group = match["group"]
         return UserError(
             f"{group} has two options",
-            f"on the command line, without a plus:  {group}=...",
+            f"choose it once, and without a plus if it has a default:  {group}=...",
             f"in a file's defaults list:  override /{group}: ...",
         )
+    if (match := _NO_GROUP.search(text)) and match["key"] in ("sweep", "cell"):
+        return UserError(f"{match['key']} needs a plus", f"use:  +{match['key']}=...")
+
+    return None
+
+
+def _unknown_error(text: str) -> UserError | None:
     if match := _NO_OPTION.search(text):
         own_folder = _OWN_FOLDER.search(text) is not None
         return _no_option_error(
@@ -211,6 +220,9 @@ def _plain_error(error: Exception) -> UserError:
         return UserError(
             f"{mark.name}, line {mark.line + 1}, column {mark.column + 1}: not YAML: {what}"
         )
+
+    if isinstance(error, UnicodeDecodeError):
+        return UserError(f"{_config_file(error) or 'a config file'} is not UTF-8: {error.reason}")
 
     lines = list(filter(None, map(str.strip, str(error).splitlines())))
     return UserError("; ".join(lines[:3]) or type(error).__name__, HELP)
