@@ -38,9 +38,10 @@ writes a package with a memory system, a data set, a judge or a metric: its entr
 its conformance suite as a test, a README and a workflow; or the folder of a board with its workflow
 and rules
 
-words+ [KIND] NAME  kind ({", ".join([*KINDS, BOARD])}) and name
---kind KIND         the kind, if not in words (default: system)
---out FOLDER        folder to write (default: NAME)
+what? KIND    what to write: {", ".join([*KINDS, BOARD])} (default: system)
+name NAME     name of the package
+--kind KIND   the same as KIND
+--out FOLDER  folder to write (default: NAME)
 """
 PARSER = Parser.of("init", USAGE)
 
@@ -48,7 +49,7 @@ PARSER = Parser.of("init", USAGE)
 def init(arguments: Sequence[str]) -> int:
     """Writes the package, and prints how to install, test and run it."""
     options = PARSER.parse_args(list(arguments))
-    kind, name = _kind_and_name(options.words, options.kind)
+    kind, name = _kind_and_name(options.what, options.kind, options.name)
     folder = Path(options.out or name)
     if kind == BOARD:
         return _write_board(name, folder)
@@ -97,13 +98,14 @@ def _write(paths: Mapping[str, Path], values: Mapping[str, str], folder: Path) -
         target.write_text(text, encoding="utf-8")
 
 
-def _kind_and_name(words: Sequence[str], kind: str | None) -> tuple[str, str]:
+def _kind_and_name(what: str | None, kind: str | None, name: str) -> tuple[str, str]:
     """Kind and name of the package, from the arguments. Raises `UserError` for anything else."""
-    if len(words) > 2 or (len(words) == 2 and kind is not None):
+    # The name was forgotten where there is only a kind.
+    is_kind_alone = what is kind is None and name in (*KINDS, BOARD)
+    if is_kind_alone or (what is not None and kind is not None):
         raise UserError("init takes a kind and a name", EXAMPLE)
 
-    name = words[-1]
-    kind = words[0] if len(words) == 2 else kind or "system"
+    kind = next((given for given in (what, kind) if given is not None), "system")
     if kind not in (*KINDS, BOARD):
         raise unknown("kind of package", one_line(kind), (*KINDS, BOARD))
     if not _NAME.fullmatch(name):

@@ -148,7 +148,9 @@ def test_packages_install_with_pip_into_a_fresh_environment(packages: Path, tmp_
         (["system", "settings"], "its module has another Settings"),
         (["dataset", "path"], "its module has another Path"),
         (["metric", "token-f1"], "a metric 'token_f1' already exists"),
-        (["system", "a", "b"], "init takes a kind and a name"),
+        (["system", "a", "b"], "init: unrecognized arguments: b"),
+        (["judge"], "init takes a kind and a name"),
+        (["board"], "init takes a kind and a name"),
         (["judge", "mine", "--kind", "judge"], "init takes a kind and a name"),
     ],
 )
