@@ -165,9 +165,18 @@ def test_day_and_month_of_whatsapp_may_need_the_date_format(tmp_path: Path) -> N
     assert first[0] == "2024-05-06T09:30:00"
 
 
-@pytest.mark.parametrize("words", [(), ("--as", "whatsapp")])
-def test_other_text_is_no_chat(words: tuple[str, ...], tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text(f"My notes\n{ANDROID}", encoding="utf-8")
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("notes.txt", f"My notes\n{ANDROID}", ()),
+        ("notes.txt", f"My notes\n{ANDROID}", ("--as", "whatsapp")),
+        ("chat.txt", ANDROID, ("--as", "messages")),
+        ("chat.json", json.dumps(chat("House", 7)), ("--as", "whatsapp")),
+    ],
+)
+def test_other_text_is_no_chat(
+    name: str, text: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match="unknown format"):
-        imported(tmp_path, path, *words)
+        imported(tmp_path, tmp_path / name, *words)

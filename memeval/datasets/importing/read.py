@@ -155,8 +155,8 @@ class _Reader(Struct):
             )
         if self._read_table(content, file):
             return
-        is_text = not content.startswith(tuple(ARCHIVES))
-        if file.ending not in JSON and is_text and not MAY_BE_JSON.match(content):
+        is_text = file.ending not in JSON and not content.startswith(tuple(ARCHIVES))
+        if self.options.form == "whatsapp" or (is_text and not MAY_BE_JSON.match(content)):
             self._read_text(content, file)
             return
 
