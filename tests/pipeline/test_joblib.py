@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from conftest_pipeline import SMALL, Command
@@ -53,6 +54,16 @@ def test_fewer_slots_than_processes_are_refused_in_one_line(memeval: Command) ->
         assert done.returncode == 2 and not endpoint.count()
         assert f"2 processes can't share max_concurrency=1 at {endpoint.base_url}" in done.stderr
         assert "hydra.launcher.n_jobs=1" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@needs_joblib
+def test_killed_process_is_reported_in_one_line(memeval: Command) -> None:
+    words = ("system=no_memory", "system.class=killed_worker:KilledAlways", "top_k=1,2")
+    path = str(Path(__file__).parent)
+    done = memeval(*JOBLIB[:2], *SMALL, *words, PYTHONPATH=path, check=False)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "memeval: a process of the launcher was lost: " in done.stderr
 
 
 @pytest.mark.parametrize(

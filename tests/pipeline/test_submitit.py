@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest_pipeline import Command
+from conftest_pipeline import SMALL, Command
 from doubles.endpoint import ScriptedEndpoint
 
 pytestmark = [
@@ -55,3 +55,12 @@ def test_submitit_processes_give_the_same_answers(memeval: Command, tmp_path: Pa
 
     assert "Traceback" not in done.stderr
     assert answers(one) == answers(other) and len(answers(one)) == 2
+
+
+def test_killed_job_is_reported_in_one_line(memeval: Command) -> None:
+    words = ("-m", "system=no_memory", "system.class=killed_worker:KilledAlways")
+    local = ("hydra/launcher=submitit_local", "hydra.launcher.timeout_min=5")
+    path = str(Path(__file__).parent)
+    done = memeval(*words, *SMALL, *local, PYTHONPATH=path, check=False)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "memeval: a process of the launcher was lost: Job " in done.stderr
