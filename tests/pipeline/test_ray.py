@@ -220,6 +220,16 @@ def test_killed_worker_loses_only_its_open_calls(
 
 
 @pytest.mark.slow
+def test_cases_of_one_run_are_left_for_workers_that_are_starting(tmp_path: Path) -> None:
+    others = [word for word in CELLS if not word.startswith(("system=", "top_k="))]
+    with ScriptedEndpoint(latency_s=0.1) as endpoint:
+        words = (*others, "system=bm25", f"llm.base_url={endpoint.base_url}")
+        said = finish(start(tmp_path, *words, *RAY, "hydra.launcher.workers=2"))
+
+    assert f"of the {LIMIT} request slots in use" in said
+
+
+@pytest.mark.slow
 def test_worker_killed_before_it_is_ready_is_replaced(
     tmp_path: Path, port: int, on_one_machine: tuple[dict[str, list[str]], int]
 ) -> None:

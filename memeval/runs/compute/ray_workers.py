@@ -11,6 +11,7 @@ import asyncio
 import atexit
 import itertools
 import logging
+import math
 import pickle
 import signal
 import sys
@@ -252,16 +253,16 @@ class RayWorkers:
         """Waits for a worker that may take a unit: of several, the one with the fewest units."""
         while True:
             self._start_missing()
-            most = self._settings.cases
-            free = [worker for worker in self._workers if most is None or worker.open_count < most]
+            if not self._workers and not self._starting:
+                assert self._error is not None
+                raise self._error
+
+            most = self._settings.cases or self._even_share()
+            free = [worker for worker in self._workers if worker.open_count < most]
             if free:
                 worker = min(free, key=lambda candidate: candidate.open_count)
                 worker.open_count += 1
                 return worker
-
-            if not self._workers and not self._starting:
-                assert self._error is not None
-                raise self._error
 
             future = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
@@ -271,6 +272,11 @@ class RayWorkers:
                 # This task may have been woken at the same moment: another one looks instead.
                 self._wake()
                 raise
+
+    def _even_share(self) -> int:
+        """Units that a worker may have open, so that some are left for those that are starting."""
+        units = 1 + len(self._waiting) + sum(worker.open_count for worker in self._workers)
+        return math.ceil(units / (len(self._workers) + len(self._starting)))
 
     def _start_missing(self) -> None:
         # Whatever kept one worker from starting, such as a different version, affects all others as
