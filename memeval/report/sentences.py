@@ -28,8 +28,9 @@ def _result(summary: RunSummary, conversations: int | None) -> str:
     judge = judge_shown(summary.judge)
     if judge:
         text += f", according to the judge {judge}"
-    if len(summary.repeats) > 1:
-        text += f", mean of {len(summary.repeats)} repeats"
+    scored = sum(repeat.metrics.get("accuracy") is not None for repeat in summary.repeats)
+    if scored > 1:
+        text += f", mean of {scored} repeats"
 
     return f"{text}."
 

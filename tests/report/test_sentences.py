@@ -42,3 +42,10 @@ def test_sentence_says_that_nothing_was_scored(questions: int, stages: str, resu
     tags = {**cell.tags, "stages": stages}
     sentence, *_ = run_sentences(replace(cell, metrics=metrics, tags=tags))
     assert sentence == result
+
+
+def test_repeats_without_a_score_are_not_counted() -> None:
+    cell = summary(repeats=3)
+    failed = replace(cell.repeats[0], metrics={"accuracy": None})
+    sentence, *_ = run_sentences(replace(cell, repeats=(*cell.repeats[1:], failed)))
+    assert sentence.endswith(", mean of 2 repeats.")
