@@ -91,12 +91,17 @@ def dollars(value: float | None) -> str:
     if value >= 1:
         return f"{value:,.2f}"
 
-    return _three_digits(value)
+    return _significant(value)
 
 
-def _three_digits(value: float) -> str:
-    """Three significant digits, without an exponent: `0.0000298`."""
-    return f"{Decimal(f'{value:.3g}'):f}"
+def _significant(value: float, digits: int = 3) -> str:
+    """A number with this many significant digits, without an exponent: `0.0000298`."""
+    return f"{Decimal(f'{value:.{digits}g}'):f}"
+
+
+def _tenths(value: float) -> str:
+    """One decimal, or two digits if it would look like 0: `2.5`, `0.048`."""
+    return _significant(value, digits=2) if 0 < value < 0.095 else f"{value:.1f}"
 
 
 def milliseconds(value: float | None) -> str:
@@ -104,7 +109,7 @@ def milliseconds(value: float | None) -> str:
     if value is None:
         return NONE
     if value < 10:
-        return f"{value:.1f} ms"
+        return f"{_tenths(value)} ms"
     if value < 1000:
         return f"{value:.0f} ms"
 
@@ -140,9 +145,9 @@ def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
     elif size >= 100:
         text = count(size)
     elif unit == "$":
-        text = _three_digits(size)
+        text = _significant(size)
     elif unit == "ms":
-        text = f"{size:.1f}"
+        text = _tenths(size)
     else:
         text = f"{size:.3g}"
 

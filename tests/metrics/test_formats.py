@@ -42,7 +42,8 @@ def test_costs(value: float | None, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"), [(None, "–"), (0.44, "0.4 ms"), (812.4, "812 ms"), (3210, "3.2 s")]
+    ("value", "said"),
+    [(None, "–"), (0.0477, "0.048 ms"), (0.44, "0.4 ms"), (812.4, "812 ms"), (3210, "3.2 s")],
 )
 def test_durations(value: float | None, said: str) -> None:
     assert formats.milliseconds(value) == said
@@ -69,6 +70,8 @@ def test_intervals_show_both_ends() -> None:
         (14_210.0, "tokens", "+14,210"),
         (2.98e-5, "$", "+0.0000298"),
         (None, "ms", "–"),
+        (-0.0477, "ms", "−0.048"),
+        (0.0, "ms", "0.0"),
     ],
 )
 def test_signed_figure_with_its_unit(value: float | None, unit: str, said: str) -> None:

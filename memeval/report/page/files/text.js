@@ -67,6 +67,7 @@ function plural(number, noun) {
 }
 
 function asTime(milliseconds) {
+  if (milliseconds > 0 && milliseconds < 0.095) return `${Number(milliseconds.toPrecision(2))} ms`;
   if (milliseconds < 10) return `${milliseconds.toFixed(1)} ms`;
   return milliseconds < 1000 ? `${milliseconds.toFixed(0)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
 }
