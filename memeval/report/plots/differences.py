@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from textwrap import wrap
 
 from msgspec import Struct
 
@@ -14,6 +15,7 @@ from memeval.report.plots.model import (
     BLUE,
     GREY,
     INK,
+    LONGEST_NAME,
     ORANGE,
     Axis,
     Mark,
@@ -27,8 +29,10 @@ from memeval.text.shown import one_line
 
 ROW = 0.27
 """Height of a row in inches: its name can be read even at half the size."""
+LINE = 0.15
+"""Height of each further line of a name, in inches."""
 NAME = 46
-"""Maximum length of the name next to a row, in characters."""
+"""Maximum length of a line of the name next to a row, in characters."""
 SHOWN, NOT_SHOWN = MarkStyle(BLUE, "s"), MarkStyle(BLUE, "o", is_hollow=True)
 CASE, ALL = MarkStyle(GREY, "|"), MarkStyle(ORANGE, "D", edge=INK)
 
@@ -95,13 +99,26 @@ def row_panel(
     if max(map(len, axis.ticks.values())) > 6:
         axis = axis.with_ticks(difference_tick, about=3)
 
-    names = [one_line(row.name, NAME) for row in rows]
     return Panel(
         across=axis,
-        up=named_axis(names, has_grid=True, room=0.7),
+        up=row_axis([row.name for row in rows]),
         marks=marks,
         has_rows=True,
     )
+
+
+def row_axis(names: Sequence[str]) -> Axis:
+    """A named row for each run, or pair of runs. Names that differ only at their ends are common:
+    a long one has several lines.
+    """
+    wrapped = ["\n".join(wrap(one_line(name, 2 * LONGEST_NAME), NAME)) for name in names]
+    return named_axis(wrapped, has_grid=True, room=0.7)
+
+
+def height_of(rows: Axis) -> float:
+    """Height of a plot of rows in inches, without its title and its lower axis."""
+    lines = max((name.count("\n") for name in rows.ticks.values()), default=0)
+    return (ROW + LINE * lines) * max(len(rows.ticks), 2)
 
 
 def difference_tick(value: float) -> str:
@@ -118,7 +135,7 @@ def row_plot(title: str, panel: Panel, legend: dict[str, MarkStyle]) -> Plot:
         title=wrap_title(title, width=90),
         panels=[[panel]],
         width=8.4,
-        height=1.6 + ROW * max(len(panel.up.ticks), 2),
+        height=1.6 + height_of(panel.up),
         legend=legend,
         has_legend_below=True,
     )

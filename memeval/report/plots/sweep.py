@@ -14,7 +14,7 @@ from memeval.report.categories import columns_of, rows_of, titles_of
 from memeval.report.differences import labels, system_of
 from memeval.report.plots.curves import curve_name, curve_plot, curves_of
 from memeval.report.plots.depth import depth_plots
-from memeval.report.plots.differences import NAME, ROW
+from memeval.report.plots.differences import height_of, row_axis
 from memeval.report.plots.model import (
     BLUE,
     ORANGE,
@@ -24,14 +24,12 @@ from memeval.report.plots.model import (
     Panel,
     Plot,
     name_datasets,
-    named_axis,
     wrap_name,
     wrap_title,
 )
 from memeval.report.plots.prices import prices, prices_differ, sweep_plot
 from memeval.results import RunSummary
 from memeval.results.summary import Share
-from memeval.text.shown import one_line
 
 PANEL = 1.15
 """Width of the panel of a category, in inches."""
@@ -73,7 +71,7 @@ def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:
     cells, names, marks = [], [], []
     for height, (cell, name) in enumerate(named):
         cells.append(cell)
-        names.append(one_line(name, NAME))
+        names.append(name)
         marks += mark_row(cell, height, cell.share())
 
     titles = titles_of(cells)
@@ -84,7 +82,7 @@ def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:
         categories = []
 
     values = Axis(0, 100, ticks={0: "0", 50: "50", 100: "100"}, edge=3.0)
-    rows = named_axis(names, has_grid=True, room=0.7)
+    rows = row_axis(names)
     panels = [Panel(values, rows, "accuracy, %", marks, has_rows=True)]
     for category in categories:
         marks = []
@@ -100,7 +98,7 @@ def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:
         title=f"{wrap_title(title, width=86)}\nsquare: control; hollow: INVALID",
         panels=[panels],
         width=6.0 + PANEL * len(categories),
-        height=1.7 + ROW * max(len(cells), 2),
+        height=1.7 + height_of(rows),
         widths=[2.6, *[1.0] * len(categories)],
     )
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace as replace_member
 from sample_runs import CONTEXT, summary
 
 from memeval.report.plots.differences import (
@@ -54,13 +55,16 @@ def test_png_and_svg_repeat_byte_for_byte(tmp_path: Path) -> None:
 
 
 def test_labels_of_34_rows_do_not_overlap() -> None:
-    figure = draw_figure(forest_plot(rows(34), "a title", "points"))
-    figure.draw_without_rendering()
-    (axes,) = figure.axes
-    boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
-    assert len(boxes) == 34
-    for below, above in pairwise(boxes):
-        assert below.y1 <= above.y0
+    short = rows(34)
+    pairs = [replace_member(row, name=f"{'a long name ' * 5}− {row.name}") for row in short]
+    for several in (short, pairs):
+        figure = draw_figure(forest_plot(several, "a title", "points"))
+        figure.draw_without_rendering()
+        (axes,) = figure.axes
+        labels = axes.get_yticklabels()
+        assert len({label.get_text() for label in labels}) == 34, "no two rows look the same"
+        for below, above in pairwise(label.get_window_extent() for label in labels):
+            assert below.y1 <= above.y0
 
 
 def test_the_highest_difference_is_on_top_with_its_figure() -> None:
