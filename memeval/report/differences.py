@@ -203,7 +203,7 @@ def setting_value(summary: RunSummary, key: str) -> str:
 def setting_label(summary: RunSummary, key: str, short: str) -> str:
     """A setting in a label: only the value if it is a name, else also the setting's header."""
     value = setting_value(summary, key)
-    is_option = key in GROUPS and not value[:1].isdigit()
+    is_option = key in GROUPS and key != "compression_turn" and not value[:1].isdigit()
     is_name = key.endswith("name") or key == "label" or is_option
 
     if is_name and value != "null":

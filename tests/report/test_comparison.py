@@ -213,6 +213,12 @@ def test_setting_without_a_value_is_labelled_null() -> None:
     assert labels(cells) == ["context_tokens=null", "context_tokens=100"]
 
 
+def test_compression_is_labelled_with_its_name() -> None:
+    usual = summary().params
+    cells = [summary(params={**usual, "compression_turn": turn}) for turn in ("never", 20)]
+    assert labels(cells) == ["compression_turn=never", "compression_turn=20"]
+
+
 def test_label_of_a_single_run_is_its_name() -> None:
     assert labels([summary("bm25")]) == ["bm25 turn k=10 never keyword short extractive"]
     assert labels([summary("bm25", 5), summary("bm25", 10)]) == ["k=5", "k=10"]
