@@ -116,8 +116,11 @@ def test_a_frozen_data_set_is_found_by_its_name(
 
 def test_edited_frozen_data_set_is_refused(tmp_path: Path) -> None:
     folder = freeze(DEMO, tmp_path / "v1")
-    with pytest.raises(UserError, match="already exists"):
-        data(["freeze", str(DEMO), "--into", str(folder), "--version", "1"])
+    # Another version does not help: the folder is taken.
+    with pytest.raises(UserError, match="already exists") as refused:
+        data(["freeze", str(DEMO), "--into", str(folder), "--version", "2"])
+
+    assert "another folder" in refused.value.line
 
     file = folder / "data.jsonl"
     file.write_text(file.read_text(encoding="utf-8").replace("17 June", "18 June"))

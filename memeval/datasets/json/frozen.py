@@ -148,7 +148,8 @@ def write_frozen(content: FrozenContent, folder: Path, more: Sequence[str] = ())
         )
     if folder.exists():
         raise UserError(
-            f"{folder} already exists.", "a version can't be frozen twice: use another one"
+            f"{folder} already exists, and is never overwritten.",
+            "use another --version, or with --into another folder",
         )
 
     part = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
