@@ -94,19 +94,9 @@ def clustered_se(
 def independent_se(values: Sequence[float], weights: Sequence[float] | None = None) -> float | None:
     """Standard error of a mean as if all values were independent: s / sqrt(N).
 
-    With weights, the result of `clustered_se` with one cluster per value, which is the same for
-    equal weights. None for fewer than two values.
+    This is `clustered_se` with one cluster per value. None for fewer than two values.
     """
-    count = len(values)
-    if count < 2:
-        return None
-    if weights is not None:
-        return clustered_se(values, range(count), weights)
-
-    mean = sum(values) / count
-    variance = sum((value - mean) ** 2 for value in values) / (count - 1)
-
-    return sqrt(variance / count)
+    return clustered_se(values, range(len(values)), weights)
 
 
 class ClusteredMean(Struct, frozen=True):

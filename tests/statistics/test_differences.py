@@ -88,6 +88,13 @@ def test_mde_uses_the_larger_of_both_errors() -> None:
     assert part.mde == pytest.approx(4.40 * part.se)
 
 
+def test_one_difference_on_every_question_shows_no_spread_and_no_mde() -> None:
+    # The mean of sixty equal differences is not quite the difference.
+    found = clustered_difference([2 / 3 - 1 / 2] * 60, [number % 6 for number in range(60)])
+    assert found and found.mean == pytest.approx(1 / 6) and found.p == 2 / 2**6
+    assert found.independent_se == 0 and found.mde is found.largest_error is None
+
+
 def test_cells_that_never_differ_have_a_zero_interval_and_no_mde() -> None:
     found = clustered_difference([0.0] * 12, [index // 2 for index in range(12)], most=1.0)
     assert found and (found.mean, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
