@@ -73,10 +73,21 @@ def test_sweep_is_composed_once_plus_once_per_option(
     assert len(composed) == 1 + options
 
 
-def test_a_field_of_all_cells_may_be_null(composed: list[Any]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("system=rag,bm25", "system.timeout_s=null"),
+        ("system=bm25,http", "system.base_url=http://127.0.0.1:9", "system.operations=[forget]"),
+        ("system=bm25,http", "system.base_url=http://127.0.0.1:9", "system.headers={X-Key: HOME}"),
+        ("system=bm25,command", "system.command=python memory.py"),
+    ],
+)
+def test_a_field_of_one_option_may_have_any_value(
+    composed: list[Any], words: Sequence[str]
+) -> None:
     plans: list[Any] = []
     with planning(lambda plan, start: plans.append(plan)):
-        jobs_of("system=rag,bm25", "system.timeout_s=null", "-m")
+        jobs_of(*words, "-m")
 
     assert len(plans) == 1
 

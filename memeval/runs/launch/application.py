@@ -46,10 +46,8 @@ LAUNCHER_PREFIXES = ("hydra/launcher=", "hydra.launcher.")
 """Beginnings of overrides that choose a launcher or change its settings."""
 OWN_LAUNCHERS = ("memeval", "ray")
 """Launchers that compose all cells before they run the first."""
-_ONE_VALUE = re.compile(r"(?!null$)[^,()\[\]{}'\"$\s]+", re.IGNORECASE)
-"""A value that is not a list, a mapping or a sweep, and has no quotes; nor `null`, which Hydra does
-not take as a choice.
-"""
+_ONE_VALUE = re.compile(r"(?!null$)[\w:/\\.+*%@?| -]+|\[[^][()]*]|{[^{}()]*}", re.I | re.ASCII)
+"""A value, list or mapping that Hydra reads as it is, and as a choice, which `null` is not."""
 _PLAIN = re.compile(r"(?!hydra)(\+sweep=)?[a-z]")
 
 
