@@ -178,6 +178,23 @@ def test_a_corrected_memory_that_is_extracted_again_is_stored_once(build: Builde
     assert driver.call("health").lost == 0
 
 
+@pytest.mark.parametrize("user", ["", "user-1"])
+def test_a_memory_that_was_saved_at_an_earlier_checkpoint_can_be_changed(
+    user: str, build: Builder, folder: Path
+) -> None:
+    saved, loaded = (build("mem0", case_id=f"ann@{name}") for name in ("march", "april"))
+    saved.remember([replace(chunk, user=user) for chunk in conversation()])
+    saved.call("save", folder)
+    loaded.call("load", folder)
+
+    query = Query("Biscuit", user=user)
+    assert loaded.call("probe", query, 5) == saved.call("probe", query, 5) != []
+    request = CorrectRequest(words="", old="Biscuit", new="Cookie", user=user)
+    assert loaded.call("correct", request) == saved.call("correct", request) > 0
+    forget = ForgetRequest(words="", about="Cookie", user=user)
+    assert loaded.call("forget", forget) == saved.call("forget", forget) > 0
+
+
 def test_a_memory_that_is_lost_for_one_user_is_stored_again(
     build: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

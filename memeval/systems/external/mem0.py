@@ -59,6 +59,8 @@ from memeval.text.value_search import replace_value
 _log = logging.getLogger(__name__)
 
 ROWS_FILE, VECTORS_FILE = "memories.json", "memories.npy"
+OWN_USER = "case"
+"""mem0's id of a case's only user: the case's own id differs at each of its checkpoints."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,6 @@ class Mem0(RecallSystem):
 
     def __init__(self, settings: Mem0Settings, parts: SystemContext) -> None:
         super().__init__(settings, parts)
-        # mem0 refuses ids with spaces.
-        self._user = re.sub(r"[^A-Za-z0-9_.-]+", "-", parts.case_id) or "case"
         self._key = ""
         if settings.own_server:
             host = settings.host or HOST
@@ -308,7 +308,9 @@ class Mem0(RecallSystem):
         prepare_import()
         new = self._chunks[self._added :]
         if self._cloud is None:
-            self._cloud = CloudMemory(self.settings.host or HOST, self._key, self._user)
+            # mem0 refuses ids with spaces.
+            case = re.sub(r"[^A-Za-z0-9_.-]+", "-", self.parts.case_id) or OWN_USER
+            self._cloud = CloudMemory(self.settings.host or HOST, self._key, case)
 
         try:
             self._cloud.add(new, infer=bool(self.settings.infer))
@@ -348,7 +350,7 @@ class Mem0(RecallSystem):
         wanted: Sequence[str] = bridge.expected
         # mem0 silently drops a memory whose vector could not be computed or that its store refused.
         # Such a memory is added a second time.
-        user = self._id_of(chunk.user)
+        user = chunk.user or OWN_USER
         missing = [text for text in dict.fromkeys(wanted) if (user, text) not in self._texts]
         for text in missing:
             try:
@@ -367,7 +369,7 @@ class Mem0(RecallSystem):
         # Without `created_at`, mem0 would write today's date.
         metadata = {"turn_ids": list(chunk.turn_ids), "date": date, "created_at": date or "unknown"}
         self._memory.vector_store.keeps_users = bool(chunk.user)
-        user = self._id_of(chunk.user)
+        user = chunk.user or OWN_USER
         try:
             added = self._memory.add(text, user_id=user, metadata=metadata, infer=infer)
         except Exception as error:
@@ -407,7 +409,7 @@ class Mem0(RecallSystem):
 
     def _search(self, text: str, depth: int, user: str) -> Any:
         self._memory.vector_store.keeps_users = bool(user)
-        filters, threshold = {"user_id": self._id_of(user)}, self.settings.threshold
+        filters, threshold = {"user_id": user or OWN_USER}, self.settings.threshold
         return self._memory.search(text, filters=filters, top_k=depth, threshold=threshold)
 
     def _entry(self, row: Mapping[str, Any]) -> Retrieved:
@@ -463,11 +465,8 @@ class Mem0(RecallSystem):
         return [by_id[name] for name in self._ids]
 
     def _rows_of(self, user: str) -> list[Any]:
-        name = self._id_of(user)
+        name = user or OWN_USER
         return [row for row in self._rows() if row.payload["user_id"] == name]
-
-    def _id_of(self, user: str) -> str:
-        return f"{self._user}-{user}" if user else self._user
 
     def load(self, folder: Path) -> None:
         self.reset()
