@@ -106,7 +106,11 @@ def _unparsed_error(word: str) -> UserError:
         "put double quotes around a value that contains , = { [ ( or a quote:  "
         "\"prompt.file='a=b.txt'\""
     )
-    if equals and "'" not in value:
+    if not equals:
+        hint = HELP
+    elif value.startswith("~/"):
+        hint = f"the shell does not replace ~ there:  {key}=$HOME{value[1:]}"
+    elif "'" not in value:
         hint = f"quote the value twice:  \"{key}='{value}'\""
 
     return UserError(f"'{word}' can't be read as group=option or field=value", hint)

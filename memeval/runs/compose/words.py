@@ -68,7 +68,8 @@ def _unknown_option(word: str, after: str) -> UserError:
     from memeval.config.names import fields_called
 
     option, _, value = word.partition("=")
-    if names := fields_called(option.lstrip("-").replace("-", "_")):
+    name = option.lstrip("-").replace("-", "_")
+    if name and (names := fields_called(name)):
         return UserError(
             f"unknown option '{option}': set groups and fields without dashes",
             f"use:  {names[0]}={value or after or '...'}",
