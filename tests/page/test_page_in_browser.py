@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from sample_pages import BY_TOOLS, SKILL, Size, sample_comparison, write_runs
 from test_page import hostile_run
 
+from memeval.records import Label, Status, Verdict
 from memeval.report.page import write_page
 from memeval.report.page.build import page_data
 from memeval.report.page.runs import PageRun
@@ -286,6 +287,27 @@ def test_a_tablet_leaves_most_of_its_width_to_the_question(chromium: Browser, ad
     assert box is not None and box["width"] > 450
     assert seen.page.locator(".left").is_visible()
     assert seen.page.evaluate("document.documentElement.scrollWidth") == 768
+
+
+def test_an_unread_verdict_has_its_reason_once(
+    seen: Seen, folders: list[Path], tmp_path: Path
+) -> None:
+    run = PageRun.read(folders[0])
+    name, (row, *_) = next(iter(run.records.items()))
+    verdict = Verdict("llm", Label.UNSCORED, None, reason="can't be read: perhaps")
+    unread = replace(row, status=Status.UNPARSED, verdict=verdict)
+    retrieved = replace(row, status=Status.RETRIEVED, verdict=None, hypothesis=None)
+    for record, words in (
+        (unread, verdict.reason),
+        (retrieved, "Only the retrieval was measured."),
+    ):
+        html = render(page_data([replace(run, records={name: [record]})]))
+        (tmp_path / "page.html").write_text(html, encoding="utf-8")
+        seen.page.goto(f"{(tmp_path / 'page.html').as_uri()}?{record.status}#q={name}")
+        answer = seen.page.locator("#question .answer")
+        assert words in (answer.text_content() or "")
+        assert "no reason given" not in (answer.text_content() or "")
+        assert answer.locator("summary .mark").first.get_attribute("aria-label") == "not scored"
 
 
 @pytest.mark.parametrize("width", [1280, 380])

@@ -144,7 +144,7 @@ function answerParts(cell, chosen, answers, question, block, refill) {
     answers.map((one, repeat) => element("button", { type: "button", "aria-pressed": String(repeat === chosen), click: () => refill(repeat) }, `repeat ${one.repeat || 0} `, markOf(one.end))));
   const votes = answer.votes && answer.votes.length > 1 ? ` (votes: ${answer.votes.join(", ")})` : "";
   const verdict = answer.judge && element("p", {}, element("span", { class: "soft" }, `${answer.judge}: ${ENDS[answer.end][1]}${votes}`), answer.reason ? ` · ${answer.reason}` : "");
-  const status = answer.status && element("p", {}, element("span", { class: "soft" }, `${answer.status.replaceAll("_", " ")}: `), answer.error || "no reason given");
+  const status = answer.status && (answer.error || !answer.reason) && element("p", {}, element("span", { class: "soft" }, `${answer.status.replaceAll("_", " ")}: `), answer.error || "no reason given");
 
   return [
     repeats, verdict, status,
