@@ -92,7 +92,7 @@ class CaseWork:
                     await self._ask(repeat, part, kept, turns, share=share, remaining=remaining)
                     remaining -= len(part.questions)
             finally:
-                self.progress.spent(without_row.usages)
+                self.progress.spent(self._bill.split(without_row.usages))
 
     async def _ask(
         self,

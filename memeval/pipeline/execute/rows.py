@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from msgspec import UNSET
@@ -36,9 +36,13 @@ class Bill:
         if row.origin != self._run_key:
             return tuple(replace(usage, cached=True, requests=UNSET) for usage in row.usage)
 
-        return tuple(chain.from_iterable(map(self._split, row.usage)))
+        return self.split(row.usage)
 
-    def _split(self, usage: Usage) -> Iterator[Usage]:
+    def split(self, usages: Iterable[Usage]) -> tuple[Usage, ...]:
+        """Usages of this run; requests in an earlier row count as cached."""
+        return tuple(chain.from_iterable(map(self._parts, usages)))
+
+    def _parts(self, usage: Usage) -> Iterator[Usage]:
         """The part of a usage that is paid for here, and the one that an earlier row paid for."""
         if usage.cached or not isinstance(usage.requests, tuple):
             yield replace(usage, requests=UNSET)
