@@ -13,6 +13,7 @@ from doubles.endpoint import ScriptedEndpoint
 from memeval.pipeline.execute.rows import Bill
 from memeval.records import Role, Status, Usage
 from memeval.results import AnswerRow
+from memeval.runs.forecast.made_up import scripted_reply
 
 CHAT, EMBED = "/chat/completions", "/embeddings"
 
@@ -85,6 +86,31 @@ def test_requests_that_conversations_or_repeats_share_are_billed_once(
     assert chat_usd == pytest.approx(sent * 0.15e-6 + received * 0.6e-6)
     assert metrics["cost_usd_uncached/total"] > metrics["cost_usd/total"]
     memeval("verify")
+
+
+def test_ingest_that_fails_again_is_billed_for_all_its_calls(
+    memeval: Command, tmp_path: Path
+) -> None:
+    replies: list[Mapping[str, Any]] = []
+    most = 0
+
+    def reply(body: Mapping[str, Any]) -> str | Mapping[str, Any]:
+        if len(replies) == most:
+            return {"error": {"message": "not now", "code": 400}}
+
+        return scripted_reply(body)
+
+    words = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=1")
+    with ScriptedEndpoint(reply, edit=replies.append) as endpoint:
+        for most in (2, 5):
+            reach = model(endpoint)[len(SMALL) :]
+            memeval(*words, *reach, "system=graphrag_lite", "tracking=none", check=False)
+            assert len(replies) == most
+
+    sent = sum(reply["usage"]["prompt_tokens"] for reply in replies)
+    received = sum(reply["usage"]["completion_tokens"] for reply in replies)
+    expected = pytest.approx(sent * 0.15e-6 + received * 0.6e-6)
+    assert summary(tmp_path)["metrics"]["cost_usd/total"] == expected
 
 
 def test_equal_usages_that_a_service_reports_are_billed_each() -> None:

@@ -147,7 +147,10 @@ class CaseWork:
         ingested = answers.ingest
         row = repeat.answers.rows.get(ingest_id(case.case_id))
         if ingested is not None and not (
-            isinstance(row, IngestRow) and row.health == ingested.health
+            isinstance(row, IngestRow)
+            and row.health == ingested.health
+            # A failed ingest has no health, but may have paid for more than the one before.
+            and (row.health is not None or row.usage == ingested.usage)
         ):
             # Stored only if the health differs: otherwise each load of the memory would add a row.
             written = ingested.written and ingested.written.by_reference(repeat.texts.put)
