@@ -47,8 +47,9 @@ def judge_again(run: Run, records: Sequence[Record], count: int) -> str:
     drawn = _draw([record for record in records if record.hypothesis is not None], count)
     with _temporary_home() as home:
         config = _config(run, drawn)
-        # The answers come from a file, which has no tools.
+        # The answers come from a file, which has no tools and no memory to plant turns in.
         config.reader, config.writer = ReaderConfig(), WriterConfig()
+        config.dataset = {**config.dataset, "canaries": 0}
         lines = []
         for record in drawn:
             row = {"question_id": record.question_id, "hypothesis": record.hypothesis}

@@ -598,7 +598,7 @@ def test_run_with_a_model_verifies_with_its_prices_and_the_local_endpoint(
         run = memeval.run(
             "dataset=demo", "system=bm25", "llm=openai", "llm.model=gpt-x", "judge=llm",
             "dataset.limit_cases=2", "dataset.limit_questions=2", "tracking=none",
-            "context_tokens=300", progress=False,
+            "context_tokens=300", "dataset.canaries=1", progress=False,
         )  # fmt: skip
         found = memeval.run(
             "dataset=demo", "system=bm25", "stages=retrieve",
