@@ -97,6 +97,7 @@ def field_metadata(settings_type: type[Any], prefix: str = "") -> dict[str, Mapp
     return metadata
 
 
+@cache
 def field_stages(settings_type: type[Any], prefix: str = "") -> dict[str, str | None]:
     """Stage of each leaf of a schema class by dotted path; None if a field declares none."""
     fields = field_metadata(settings_type, prefix)
