@@ -58,7 +58,7 @@ def test_tool_metrics_of_a_repeat() -> None:
     known = Written(
         steps=2, calls=4, faults=0, writes=4, limited=0, read_characters=200, items=4, characters=50
     )
-    rows = [Ingest("c", 0, IngestRow("c", 1, 0, written=written), ()) for written in (known, known)]
+    rows = [Ingest(case, 0, IngestRow(case, 1, 0, written=known), ()) for case in "bc"]
     figures = measure_tools([first, second], rows)
     assert figures == {
         "latency_ms/tool/search/p50": 3.0,
@@ -81,6 +81,10 @@ def test_tool_metrics_of_a_repeat() -> None:
     # Also of questions that are not in the accuracy.
     measured = measure_repeat([first, second], rows, frozenset({"other"}))
     assert {name: measured[name] for name in due} == due
+
+    # At a second checkpoint, a memory lists what it stored at the first one again.
+    again = measure_tools([], [*rows, rows[0]])
+    assert (again["writes"], again["write_items"], again["write_kept"]) == (12.0, None, None)
 
     # One memory that cannot say what it stores makes the total unknown.
     rows.append(Ingest("d", 0, IngestRow("d", 1, 0, written=wrote), ()))

@@ -165,7 +165,12 @@ def _latencies(records: Sequence[Record]) -> Metrics:
 
 def measure_writes(ingests: Sequence[Ingest]) -> Metrics:
     """Figures of what a model wrote; empty without `writer=tools`."""
-    written = [ingest.row.written for ingest in ingests if ingest.row.written is not None]
+    written, cases = [], set()
+    for ingest in ingests:
+        if ingest.row.written is not None:
+            written.append(ingest.row.written)
+            cases.add((ingest.case_id, ingest.seed))
+
     if not written:
         return {}
 
@@ -176,11 +181,16 @@ def measure_writes(ingests: Sequence[Ingest]) -> Metrics:
         writes += case.writes
         read += case.read_characters
 
-    kept = sum_or_none(case.characters for case in written)
+    kept = items = None
+    # At each of several checkpoints, a memory lists what it stored before, too.
+    if len(cases) == len(written):
+        items = sum_or_none(case.items for case in written)
+        kept = sum_or_none(case.characters for case in written)
+
     return {
         "write_calls": calls,
         "write_errors": errors,
         "writes": writes,
-        "write_items": sum_or_none(case.items for case in written),
+        "write_items": items,
         "write_kept": kept / read if kept is not None and read else None,
     }
