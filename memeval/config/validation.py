@@ -182,7 +182,7 @@ def _check_numbers(leaves: Mapping[str, Any]) -> None:
     for path, most in _MOST.items():
         value = leaves.get(path)
         if value is not None and value > most:
-            raise UserError(f"{path} must be at most {most:g}, not {value}")
+            raise UserError(f"{path} must be at most {most:g}, not {value:g}")
 
     limit = leaves.get(f"system.{TIMEOUT}")
     # `true` is an integer in Python: it would be a limit of one second.
