@@ -170,6 +170,7 @@ def test_day_and_month_of_whatsapp_may_need_the_date_format(tmp_path: Path) -> N
     [
         ("notes.txt", f"My notes\n{ANDROID}", ()),
         ("notes.txt", f"My notes\n{ANDROID}", ("--as", "whatsapp")),
+        ("service.txt", "[2024-05-06 09:30:12] ERROR: no reply\n", ()),
         ("chat.txt", ANDROID, ("--as", "messages")),
         ("chat.json", json.dumps(chat("House", 7)), ("--as", "whatsapp")),
     ],

@@ -20,6 +20,8 @@ MARK = "\u200e"
 """Before a placeholder of WhatsApp on an iPhone, such as `image omitted`, and before its line."""
 NO_TEXT = re.compile(rf"^({MARK}.*|<[^<>]*>)$")
 """WhatsApp's placeholders and notices in place of a text."""
+LEVEL = re.compile(r"trace|debug|info|notice|warn(ing)?|error|critical|fatal", re.IGNORECASE)
+"""What the lines of a program's log have in place of a speaker."""
 FIRST_LINE = re.compile(
     r"[\u200e\ufeff]*\[?(?P<date>\d{1,4}([./-])\d{1,2}\2\d{1,4}),? (?P<clock>\d{1,2}:\d\d(:\d\d)?)"
     r"(\s?(?P<half>[ap])\.?\s?m\.?)?(\]| -) ((?P<speaker>[^:\"“]{1,100}): )?(?P<text>.*)",
@@ -80,6 +82,8 @@ def whatsapp_table(text: str, conversation: str, path: Path) -> RawTable | None:
     messages: list[tuple[re.Match[str], list[str]]] = []
     for line in text.splitlines():
         first = FIRST_LINE.fullmatch(line)
+        if first is not None and LEVEL.fullmatch(first["speaker"] or ""):
+            return None
         if first is not None:
             messages.append((first, [NO_TEXT.sub("", first["text"])]))
         elif messages:
