@@ -103,6 +103,13 @@ def test_thinking_that_is_counted_only_in_the_total_is_part_of_the_reply(
     assert notes == ()
 
 
+def test_thinking_counts_if_only_the_tokens_of_the_reply_are_missing() -> None:
+    """As from Gemini if thinking reached the limit before the first word."""
+    counts, notes = usage_of({"prompt_tokens": 7, "total_tokens": 207}, ASKED, "")
+    assert (counts["prompt_tokens"], counts["completion_tokens"]) == (7, 200)
+    assert counts["estimated"] and notes == (ODD_USAGE,)
+
+
 @pytest.mark.parametrize("usage", [None, {}])
 def test_missing_usage_is_estimated_without_a_note(usage: Any) -> None:
     counts, notes = usage_of(usage, ASKED, "Paris")

@@ -233,18 +233,19 @@ def usage_of(
     completion = count_of(reported.get("completion_tokens"))
     cached, sound = _cached_of(reported)
     estimated = prompt is None or completion is None
+    if completion is None:
+        completion = count_tokens(text)
+
+    # xAI and Gemini count thinking only in the total. It is billed like the rest of the reply.
+    if prompt is not None:
+        completion = max(completion, (count_of(reported.get("total_tokens")) or 0) - prompt)
+
     if prompt is None:
         prompt = sum(count_tokens(str(message.get("content") or "")) for message in asked)
         cached = 0
     elif cached > prompt:
         # A part can't be larger than the whole, so the number of cached tokens is unknown.
         cached, sound = 0, False
-
-    if completion is None:
-        completion = count_tokens(text)
-    elif not estimated:
-        # xAI and Gemini count thinking only in the total. It is billed like the rest of the reply.
-        completion = max(completion, (count_of(reported.get("total_tokens")) or 0) - prompt)
 
     counts = {
         "prompt_tokens": prompt,
