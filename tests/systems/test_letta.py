@@ -585,6 +585,8 @@ def test_model_gets_the_search_and_insert_tools_of_the_archive(
     assert driver.system.dump()[-1] == {"kind": "passage", "text": "Bruno keeps bees in Graz."}
     assert [row.role for row in usage] == [Role.EMBED] * 3
     assert driver.ask(Query("Who keeps bees in Graz?")).ranking is None
+    driver.call("correct", CorrectRequest(words="", old="Graz", new="Linz"))
+    assert driver.system.dump()[-1] == {"kind": "passage", "text": "Bruno keeps bees in Linz."}
 
 
 class TestLettaContract(MemorySystemContract):

@@ -182,7 +182,11 @@ class Letta(MemorySystem):
         if self._agent is None:
             return None
 
-        changed = self._agent.correct(lambda text: replace_value(text, request.old, request.new))
+        def change(text: str) -> str:
+            return replace_value(text, request.old, request.new)
+
+        changed = self._agent.correct(change)
+        self._inserted = list(map(change, self._inserted))
         self._chunks = corrected(self._chunks, request)
         self._meter_embedding(changed)
         return len(changed)
