@@ -22,9 +22,10 @@ from msgspec import Struct, field
 
 from memeval.errors import ModelError, StorageError, UserError, WorldError
 from memeval.llm.disk import Disk
-from memeval.llm.faults import Setback, connection_setback
+from memeval.llm.faults import FaultKind, Setback, connection_setback
 from memeval.llm.in_flight import finish_or_cancel, in_flight
 from memeval.llm.transport import proxy_of
+from memeval.text.shown import one_line
 
 T = TypeVar("T")
 
@@ -241,6 +242,9 @@ def _way_out(setback: Setback, option: str, role: str) -> str:
     if setback.status == 429:
         return f"use another key or model:  {role}.api_key_env=… {role}.model=…"
 
+    if "proxy" in setback.what:
+        return "check the environment's proxy:  http_proxy, https_proxy, all_proxy, no_proxy"
+
     return f"check the URL, and that the server is running:  {option}=…"
 
 
@@ -250,8 +254,12 @@ async def try_connection(address: str, timeout_s: float = CONNECT_S) -> Setback 
     usual_port = 443 if parts.scheme == "https" else 80
     host, port = parts.hostname or "", parts.port or usual_port
     # Behind a proxy, this machine need not be able to resolve the host name.
-    if proxy_of(address)[0] is not None:
-        return None
+    proxy, _ = proxy_of(address)
+    if proxy is not None:
+        if proxy.lower().startswith("http"):
+            return None
+
+        return Setback(f"the proxy {one_line(proxy, 80)} is not an HTTP proxy", FaultKind.DEAD)
 
     try:
         async with asyncio.timeout(timeout_s):

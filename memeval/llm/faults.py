@@ -100,6 +100,7 @@ _KINDS = {
     402: FaultKind.DEAD,
     403: FaultKind.DEAD,
     404: FaultKind.DEAD,
+    407: FaultKind.DEAD,
 }
 """By status. Any other status is DOWN if it is 500 or higher, else DECLINED."""
 # An exhausted quota is also reported as 429, but waiting does not restore it.
@@ -111,6 +112,7 @@ _MEANINGS = {
     402: "payment required",
     403: "access was refused",
     404: "unknown URL or model",
+    407: "the proxy refused the login",
 }
 
 
@@ -247,13 +249,16 @@ _BY_NAME = {
 def connection_setback(error: BaseException, host: str) -> Setback:
     """The setback for a connection error, found by searching the error and its causes."""
     causes = list(_causes(error))
+    names = [type(cause).__name__ for cause in causes]
+    if "ClientProxyConnectionError" in names:
+        host = f"the proxy {getattr(error, 'host', '')}"
+
     # TLS and host name errors come first, because they are also socket errors.
-    for classify in (_of_tls_or_name, _of_socket):
+    for classify in (_of_proxy, _of_tls_or_name, _of_socket):
         for cause in causes:
             if (setback := classify(cause, host)) is not None:
                 return setback
 
-    names = [type(cause).__name__ for cause in causes]
     # Checked first: aiohttp raises the same outer error for a reply that was cut off.
     if "ContentEncodingError" in names:
         return _NOT_HTTP
@@ -268,6 +273,15 @@ def connection_setback(error: BaseException, host: str) -> Setback:
 
     reason = one_line(causes[-1]) or type(causes[-1]).__name__
     return Setback(f"connection failed: {reason}", FaultKind.LOST)
+
+
+def _of_proxy(cause: BaseException, _: str) -> Setback | None:
+    if type(cause).__name__ != "ClientHttpProxyError":
+        return None
+
+    # Its reply to CONNECT: the endpoint got no request.
+    status, reason = getattr(cause, "status", 0), getattr(cause, "message", "")
+    return Setback(f"the proxy replied {status}: {one_line(reason)}", _kind_of(status, {}, ""))
 
 
 def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:

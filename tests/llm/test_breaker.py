@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from doubles.endpoint import ScriptedEndpoint
 from doubles.faults import Faults
+from doubles.loopback import LoopbackServer, Request, send_json
 
 from memeval.errors import ModelError, UserError, WorldError
 from memeval.llm.breaker import Breaker
@@ -82,6 +83,33 @@ def test_a_refused_first_connection_ends_the_work_at_once() -> None:
 
     assert error.value.message.startswith(f"llm.base_url={address}: ")
     assert any("check the URL" in hint for hint in error.value.hints)
+
+
+class LockedProxy(LoopbackServer):
+    """A proxy that asks for a login."""
+
+    async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
+        return await send_json(writer, 407, {})
+
+
+@pytest.mark.parametrize(
+    ("variable", "proxy", "told"),
+    [
+        ("https_proxy", None, "the proxy replied 407: "),
+        ("http_proxy", None, "HTTP 407, the proxy refused the login"),
+        ("https_proxy", free_address(), "connection refused by the proxy 127.0.0.1"),
+        ("http_proxy", "socks5://localhost", "the proxy socks5://localhost is not an HTTP proxy"),
+    ],
+)
+def test_a_wrong_proxy_is_not_taken_for_the_endpoint(
+    variable: str, proxy: str | None, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LockedProxy() as locked:
+        monkeypatch.setenv(variable, proxy or locked.address)
+        with pytest.raises(UserError, match=told) as error:
+            kept(f"{variable.partition('_')[0]}://api.invalid/v1", calls=3)
+
+    assert "check the environment's proxy" in error.value.hints[0]
 
 
 def test_endpoint_that_is_called_later_is_probed_with_the_first_call() -> None:

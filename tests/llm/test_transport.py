@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import IPv4Address
@@ -21,6 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
+from memeval.llm.faults import FaultKind, Setback, connection_setback
 from memeval.llm.keys import NO_KEY
 from memeval.llm.openai_client import ClientTransport
 from memeval.llm.transport import Transport
@@ -188,9 +188,12 @@ def test_proxy_of_an_https_endpoint_does_not_get_the_key(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch, kind: type[Transport]
 ) -> None:
     monkeypatch.setenv("https_proxy", f"http://me:p%40ss@{recorder.address}")
-    with suppress(Exception):
+    with pytest.raises(Exception, match="Bad Gateway") as error:
         send(kind, "https://api.example/v1")
 
+    # Not billed: the endpoint got no request.
+    setback = connection_setback(error.value, "api.example")
+    assert setback == Setback("the proxy replied 502: Bad Gateway", FaultKind.DOWN)
     ((path, headers),) = recorder.requests
     assert path == "api.example:443"
     assert "authorization" not in headers
