@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import compress
 
 from memeval.metrics.accuracy import corrected_text
 from memeval.metrics.formats import NONE, percent
@@ -75,10 +74,8 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
         names = [summaries[0].name]
 
     figures = [_figures(summary, PAGE) for summary in summaries]
-    # A column that no cell has a figure for is left out.
-    kept = [any(figure.text.strip(NONE) for figure in own) for own in zip(*figures, strict=True)]
     cells = []
-    for summary, label, columns in zip(summaries, names, figures, strict=True):
+    for summary, label, columns in zip(summaries, names, with_figures(figures), strict=True):
         scored = asked = 0
         for row in summary.categories:
             if row.headline:
@@ -91,7 +88,7 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             command=redacted(summary.command),
             judge=judge_shown(summary.judge),
             accuracy=summary.share(),
-            columns=tuple(compress(columns, kept)),
+            columns=columns,
             tiles=_figures(summary, TILE),
             flags=tuple(flags(summary)),
             notes=tuple(redacted(str(note)) for note in summary.notes),
@@ -102,6 +99,17 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
         cells.append(cell)
 
     return tuple(cells)
+
+
+def with_figures(rows: Sequence[Sequence[ShownFigure]]) -> list[tuple[ShownFigure, ...]]:
+    """The rows without the columns that no row has a figure for."""
+    columns = filter(has_figure, zip(*rows, strict=True))
+    return list(zip(*columns, strict=True)) or [()] * len(rows)
+
+
+def has_figure(column: Sequence[ShownFigure]) -> bool:
+    """Whether a row has a figure in a column."""
+    return any(figure.text not in {"", NONE} for figure in column)
 
 
 def _figures(summary: RunSummary, place: str) -> tuple[ShownFigure, ...]:
