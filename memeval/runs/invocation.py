@@ -183,7 +183,7 @@ def begin_invocation(arguments: Sequence[str]) -> None:
 def sweep_digest(words: Sequence[str]) -> str:
     """The digest of a sweep's overrides: a sweep that was stopped continues under the same name."""
     overrides = sorted(word for word in words if not word.startswith(("-", "hydra")))
-    return sha256("\0".join(overrides).encode()).hexdigest()[:8]
+    return sha256("\0".join(overrides).encode(errors="surrogateescape")).hexdigest()[:8]
 
 
 def _new_folder() -> Path:

@@ -57,3 +57,15 @@ def test_output_that_can_not_be_written_ends_in_one_line(
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (status, message)
+
+
+def test_output_in_an_encoding_without_dashes_and_arguments_in_another(tmp_path: Path) -> None:
+    environment = {**os.environ, "MEMEVAL_HOME": str(tmp_path), "PYTHONIOENCODING": "latin-1"}
+    command = [os.fsencode(sys.executable), b"-m", b"memeval"]
+    for words, status, shown in (
+        ([b"--help", b"dataset"], 0, b"dataset.question_ids=null"),
+        ([b"system=bm\xfc"], 2, b"can't be read as group=option"),
+    ):
+        done = subprocess.run([*command, *words], env=environment, capture_output=True, check=False)
+        assert done.returncode == status, done.stderr
+        assert shown in done.stdout + done.stderr

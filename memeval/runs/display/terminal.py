@@ -10,6 +10,7 @@ import shutil
 import sys
 import textwrap
 import traceback
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -73,6 +74,9 @@ def guard() -> None:
         stream = getattr(sys, name)
         if not isinstance(stream, GuardedStream):
             setattr(sys, name, GuardedStream(stream))
+        if isinstance(stream, TextIOWrapper):
+            # The encoding of a locale such as ISO-8859-1 lacks – and ….
+            stream.reconfigure(errors="replace")
 
     logging.setLogRecordFactory(_record)
 
