@@ -242,7 +242,7 @@ def _way_out(setback: Setback, option: str, role: str) -> str:
     if setback.status == 429:
         return f"use another key or model:  {role}.api_key_env=… {role}.model=…"
 
-    if "proxy" in setback.what:
+    if "the proxy " in setback.what:
         return "check the environment's proxy:  http_proxy, https_proxy, all_proxy, no_proxy"
 
     return f"check the URL, and that the server is running:  {option}=…"
