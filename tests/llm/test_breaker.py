@@ -95,17 +95,18 @@ class LockedProxy(LoopbackServer):
 @pytest.mark.parametrize(
     ("variable", "proxy", "told"),
     [
-        ("https_proxy", None, "the proxy replied 407: "),
-        ("http_proxy", None, "HTTP 407, the proxy refused the login"),
-        ("https_proxy", free_address(), "connection refused by the proxy 127.0.0.1"),
+        ("https_proxy", "locked", "the proxy replied 407: "),
+        ("http_proxy", "locked", "HTTP 407, the proxy refused the login"),
+        ("https_proxy", "absent", "connection refused by the proxy 127.0.0.1"),
         ("http_proxy", "socks5://localhost", "the proxy socks5://localhost is not an HTTP proxy"),
     ],
 )
 def test_a_wrong_proxy_is_not_taken_for_the_endpoint(
-    variable: str, proxy: str | None, told: str, monkeypatch: pytest.MonkeyPatch
+    variable: str, proxy: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with LockedProxy() as locked:
-        monkeypatch.setenv(variable, proxy or locked.address)
+        proxies = {"locked": locked.address, "absent": free_address()}
+        monkeypatch.setenv(variable, proxies.get(proxy, proxy))
         with pytest.raises(UserError, match=told) as error:
             kept(f"{variable.partition('_')[0]}://api.invalid/v1", calls=3)
 
