@@ -32,11 +32,14 @@ def stored_measures(stored: Iterable[tuple[str, int, StoredItems]]) -> dict[str,
     for case, seed, own in sorted(stored, key=lambda row: (row[2].turns, row[2].items)):
         latest[case, seed] = own
 
-    turns = sum(own.turns for own in latest.values())
+    turns = items = 0
+    for own in latest.values():
+        turns += own.turns
+        items += own.items
+
     if not turns:
         return {}
 
-    items = sum(own.items for own in latest.values())
     measures: dict[str, float | None] = {PER_TURN: items / turns}
     for name, counts in SHARES.items():
         parts, wholes = Counter[str](), Counter[str]()
@@ -45,9 +48,13 @@ def stored_measures(stored: Iterable[tuple[str, int, StoredItems]]) -> dict[str,
             parts[case] += part
             wholes[case] += whole
 
-        cases = [case for case, whole in wholes.items() if whole]
-        values = [parts[case] / wholes[case] for case in cases]
-        weights = [float(wholes[case]) for case in cases]
+        values, cases, weights = [], [], []
+        for case, whole in wholes.items():
+            if whole:
+                values.append(parts[case] / whole)
+                cases.append(case)
+                weights.append(float(whole))
+
         measures |= interval_figures(name, scored_mean(values, cases, weights))
 
     return measures

@@ -153,10 +153,14 @@ def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) ->
 
     yield from _by_categories(asked, answers)
     yield from _by_averages(answers)
-    unscored = sum(own.value is None for own in answers.values())
+    unscored, filled, weights = 0, [], []
+    for own in answers.values():
+        unscored += own.value is None
+        filled.append(own.value or 0.0)
+        weights.append(own.weight)
+
     if unscored:
-        filled = [own.value or 0.0 for own in answers.values()]
-        value = 100 * weighted_mean(filled, [own.weight for own in answers.values()])
+        value = 100 * weighted_mean(filled, weights)
         text = f"{counted(unscored, 'question')} without a score counted as wrong"
         yield from _effect(DifferingPart.COVERAGE, text, value, answers)
 

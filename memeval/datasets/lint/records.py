@@ -70,8 +70,13 @@ def differing_settings(summary: RunSummary, other: RunSummary) -> list[str]:
     """
     names = {**summary.params, **other.params}
     stages = recorded_stages(other.identity) | recorded_stages(summary.identity)
-    differing = [name for name in names if summary.params.get(name) != other.params.get(name)]
-    return [name for name in differing if not is_runtime(name, stages)]
+    differing = []
+    for name in names:
+        is_equal = summary.params.get(name) == other.params.get(name)
+        if not is_equal and not is_runtime(name, stages):
+            differing.append(name)
+
+    return differing
 
 
 class Lint(Struct, frozen=True):

@@ -195,8 +195,8 @@ def _matrix(board: Board) -> str:
     for system in systems_of(board):
         cells = []
         for table in board.tables:
-            rows = [row for row in _rows_of(system, table) if row.valid]
-            measured = [row.accuracy for row in rows if row.accuracy is not None]
+            rows = _rows_of(system, table)
+            measured = [row.accuracy for row in rows if row.valid and row.accuracy is not None]
             cells.append(max(measured, default=None))
 
         matrix.append((system, cells))

@@ -71,11 +71,14 @@ def explaining_config_errors() -> Iterator[None]:
         raise
     except Exception as error:
         # By where it was raised: Hydra and its libraries raise errors of many types, like memeval.
-        frames = traceback.walk_tb(error.__traceback__)
-        modules = [str(frame.f_globals.get("__name__")) for frame, _ in frames]
-        # Parts of Python's library that raise in their place.
-        raisers = [name for name in modules if not name.startswith(("enum", "pathlib", "codecs"))]
-        if raisers[-1].startswith(_COMPOSING):
+        raiser = ""
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            module = str(frame.f_globals.get("__name__"))
+            # Parts of Python's library raise in the place of Hydra.
+            if not module.startswith(("enum", "pathlib", "codecs")):
+                raiser = module
+
+        if raiser.startswith(_COMPOSING):
             raise explain(error) from error
 
         raise
