@@ -31,7 +31,8 @@ def test_no_page_tells_to_install_the_unrelated_package() -> None:
     """`memeval` on the package index is an unrelated project."""
     wrong = re.compile(r"pip install '?memeval\b(?!-bench)|pypi\.org/project/memeval\b(?!-bench)")
     folders = ("memeval", "docs", "conf", "recipes", "sweeps", ".github")
-    pages = [path for name in folders for path in (ROOT / name).rglob("*") if path.is_file()]
+    files = [path for name in folders for path in (ROOT / name).rglob("*") if path.is_file()]
+    pages = [path for path in files if path.suffix != ".pyc"]
     pages += [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "action.yml", "Dockerfile")]
     texts = {path: path.read_bytes().decode("utf-8", "replace") for path in pages}
     assert [path for path, text in texts.items() if wrong.search(text)] == []
