@@ -14,7 +14,7 @@ from typing import Any
 
 from memeval.config.paths import data_dir
 from memeval.process.root import project_root
-from memeval.results.hosts import ADDRESS, host_digest, is_private, replace_host
+from memeval.results.hosts import URL, host_digest, is_private, replace_host
 from memeval.text.personal import IP
 from memeval.text.redaction import PATH, map_strings, redacted, without_known
 from memeval.text.secret_shapes import REDACTED
@@ -55,7 +55,7 @@ class Cleaner:
         self._known = re.compile(rf"(?<!\w)(?:{'|'.join(names) or '(?!)'})(?!\w)")
 
     def _learn_hosts(self, text: str) -> str:
-        for match in ADDRESS.finditer(text):
+        for match in URL.finditer(text):
             host = match["host"].rpartition("@")[2]
             bare = host.partition(":")[0]
             if is_private(match[0]) and len(bare) >= SHORTEST_NAME and bare != "localhost":
@@ -99,7 +99,7 @@ class Cleaner:
         if _WHOLE_PATH.fullmatch(clean):
             return self._shorten(clean)
 
-        clean = ADDRESS.sub(self._replace_address, clean)
+        clean = URL.sub(self._replace_url, clean)
         clean = self._known.sub(self._replace_known, clean)
         clean = _PATH.sub(lambda match: self._shorten(match[0]), clean)
         return IP.sub(self._replace_ip, clean)
@@ -119,7 +119,7 @@ class Cleaner:
         self.counts[kind] += 1
         return replacement
 
-    def _replace_address(self, match: re.Match[str]) -> str:
+    def _replace_url(self, match: re.Match[str]) -> str:
         self.counts["host"] += is_private(match[0])
         return replace_host(match)
 

@@ -7,23 +7,23 @@ import re
 
 from memeval.results.prices import UNKNOWN_PROVIDER, provider_of
 
-ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^\s/?#\"'<>\\,;)]+)")
+URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^\s/?#\"'<>\\,;)]+)")
 _REPLACED_HOST = re.compile(r"host-[0-9a-f]{8}")
 
 
-def is_private(address: str) -> bool:
-    """Whether the host of an address is neither a known provider's nor replaced."""
-    host = ADDRESS.match(address)
+def is_private(url: str) -> bool:
+    """Whether the host of a URL is neither a known provider's nor replaced."""
+    host = URL.match(url)
     is_replaced = host is not None and _REPLACED_HOST.fullmatch(host["host"]) is not None
-    return not is_replaced and provider_of(address) == UNKNOWN_PROVIDER
+    return not is_replaced and provider_of(url) == UNKNOWN_PROVIDER
 
 
-def replace_host(address: re.Match[str]) -> str:
-    """A match of `ADDRESS`, with a private host replaced."""
-    if not is_private(address[0]):
-        return address[0]
+def replace_host(url: re.Match[str]) -> str:
+    """A match of `URL`, with a private host replaced."""
+    if not is_private(url[0]):
+        return url[0]
 
-    return f"{address['scheme']}://{host_digest(address['host'])}"
+    return f"{url['scheme']}://{host_digest(url['host'])}"
 
 
 def host_digest(host: str) -> str:

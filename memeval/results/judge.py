@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from memeval.records import Count, Finite
 from memeval.results.fields import as_plain, read_as
-from memeval.results.hosts import ADDRESS, replace_host
+from memeval.results.hosts import URL, replace_host
 from memeval.text.names import text_digest
 
 RECORDED = "recorded"
@@ -123,7 +123,7 @@ def is_same_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> 
         return False
 
     # A package has the digest of a private host.
-    own, other = (ADDRESS.sub(replace_host, judge.address or "") for judge in (first, second))
+    own, other = (URL.sub(replace_host, judge.address or "") for judge in (first, second))
     return own == other and first == replace(second, address=first.address)
 
 
