@@ -237,7 +237,8 @@ def test_killed_processes_lose_only_calls_under_way(tmp_path: Path, seed: int) -
             json.dumps(body["messages"]) for _, body in server.requests if "messages" in body
         ]
         assert len(set(prompts)) == 120
-        assert len(prompts) - 120 <= 2 * 8, "at most what was under way when a process died"
+        # A reply passes its slot on just before it is stored: up to twice the slots for each death.
+        assert len(prompts) - 120 <= 2 * 2 * 8, "at most what was under way when a process died"
 
 
 def test_vectors_paid_by_another_run_are_metered_as_cached(tmp_path: Path) -> None:
