@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,10 +12,13 @@ from served_examples import QUESTION, Under, asked
 
 from memeval.config.settings import read_settings
 from memeval.errors import MemevalError, MemoryServiceError, UserError
+from memeval.pipeline.execute.ingest import call_method
 from memeval.systems.base import TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external import remote
 from memeval.systems.external.http import HttpMemory, HttpSettings
 from memeval.testing.contract import MemorySystemContract
+from memeval.testing.sample import sample_chunks
+from memeval.testing.under_test import SystemUnderTest, play
 
 DOUBLES: dict[str, type[ContractDouble]] = {
     "aml": LeaderboardDouble,
@@ -91,6 +95,22 @@ def test_aml_receives_messages_per_session_after_its_health_check(
     assert first.turn_ids == ("s2:3",), "by quotation: the id is the service's own"
     assert len(answer.ranking) == 12
     assert "turn_ids" not in str(ledger.remarks)
+
+
+def test_a_session_that_is_imported_again_is_stored_again(aml: LeaderboardDouble) -> None:
+    """The service drops a request whose id it has seen."""
+
+    async def import_twice(of: SystemUnderTest) -> None:
+        system = await of.fill_system()
+        for chunk in sample_chunks():
+            await call_method(system, system.ingest, chunk)
+
+        await call_method(system, system.consolidate)
+
+    asyncio.run(play(import_twice, Speaking(aml.address, "aml")))
+    [stored] = aml.users.values()
+    texts = [item["text"] for item in stored]
+    assert len(texts) == 24 and texts[:12] == texts[12:]
 
 
 def test_times_of_the_services_own_clock_are_ignored(

@@ -48,6 +48,7 @@ class Contract(ABC):
 
     def _begin(self, namespace: str) -> None:
         self._user = f"{namespace}-{secrets.token_hex(4)}"
+        self._ingests = 0
         self._chunks: dict[str, Chunk] = {}
         self._times: set[datetime | None] = set()
         self._quotations: Quotations[tuple[str, str]] | None = None
@@ -80,6 +81,7 @@ class Contract(ABC):
             self._chunks[chunk["id"]] = chunk
             self._times.add(_time_of(chunk["time"]))
 
+        self._ingests += 1
         self._quotations = None
         return ServiceReply({}, setback=setback)
 
@@ -129,9 +131,9 @@ class AgentMemoryLeaderboard(Contract):
     def _requests(self, chunks: Sequence[Chunk]) -> Iterator[dict[str, Any]]:
         for session, members in groupby(chunks, key=lambda chunk: str(chunk["session_id"])):
             batch = list(members)
-            named = "\0".join([self._user, *(chunk["id"] for chunk in batch)])
+            named = "\0".join([self._user, str(self._ingests), *(chunk["id"] for chunk in batch)])
             yield {
-                # The same id for the same messages: a repeated request changes nothing.
+                # A request that is sent again changes nothing; a session imported again is stored.
                 "request_id": f"add-{hashlib.sha256(named.encode()).hexdigest()[:32]}",
                 "messages": list(map(_message, batch)),
                 "user_id": self._user,
