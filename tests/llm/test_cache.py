@@ -153,3 +153,5 @@ def test_usage_contains_the_tokens_that_the_provider_read_from_its_cache(tmp_pat
     assert usage_of(details, [], "x")[0]["cached_tokens"] == 64
     deepseek = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_cache_hit_tokens": 32}
     assert usage_of(deepseek, [], "x")[0]["cached_tokens"] == 32
+    kimi = {"prompt_tokens": 100, "completion_tokens": 5, "cached_tokens": 16}
+    assert usage_of(kimi, [], "x")[0]["cached_tokens"] == 16

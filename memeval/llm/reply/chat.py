@@ -267,8 +267,10 @@ def _cached_of(reported: Mapping[str, Any]) -> tuple[int, bool]:
         return 0, False
 
     value = (details or {}).get("cached_tokens")
-    if value is None:
-        value = reported.get("prompt_cache_hit_tokens")  # as DeepSeek says it
+    # As DeepSeek and Kimi say it.
+    for name in ("prompt_cache_hit_tokens", "cached_tokens"):
+        if value is None:
+            value = reported.get(name)
 
     if value is None:
         return 0, True
