@@ -37,6 +37,8 @@ class Load(Struct):
     """CPU time of the process between `began` and `ended`. The event loop's thread alone would say
     too little: it waits for the interpreter's lock while other threads compute.
     """
+    url: str = ""
+    """Set if several endpoints are shown."""
     _worked_before: float = 0.0
 
     @asynccontextmanager
@@ -102,7 +104,8 @@ def busy_line(load: Load) -> str | None:
         binding = "the endpoint" if endpoint >= processor else "memeval's CPU"
         bottleneck = f"{binding} is the bottleneck"
 
+    where = f" at {load.url}" if load.url else ""
     return (
-        f"{100 * endpoint:.0f} % of the {load.slots} request slots in use, "
+        f"{100 * endpoint:.0f} % of the {load.slots} request slots{where} in use, "
         f"memeval's CPU {100 * processor:.0f} %: {bottleneck}"
     )

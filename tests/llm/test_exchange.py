@@ -138,6 +138,8 @@ def test_work_of_other_threads_counts_as_processor_use() -> None:
 def test_busy_line_names_the_bottleneck(busy_s: float, worked_s: float, line: str) -> None:
     load = Load(slots=32, busy_s=busy_s, began=5.0, ended=15.0, worked_s=worked_s)
     assert busy_line(load) == line
+    load.url = "http://one"
+    assert busy_line(load) == line.replace("request slots", "request slots at http://one")
 
 
 def test_busy_line_is_none_without_a_call_and_without_a_process_that_is_left() -> None:

@@ -80,7 +80,12 @@ class Connections:
             for reach, load in loads.items():
                 by_reach.setdefault(reach, []).append(load)
 
-        return list(map(sum_of, by_reach.values()))
+        sums = list(map(sum_of, by_reach.values()))
+        if len(sums) > 1:
+            for load, (url, *_) in zip(sums, by_reach, strict=True):
+                load.url = str(url)
+
+        return sums
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
         """The endpoint at a URL with a key and headers; the lowest requested limit applies.
