@@ -85,7 +85,8 @@ def _as_option(value: Any) -> str:
     if isinstance(value, list):
         return f"[{','.join(map(_as_option, value))}]"
 
-    return value if isinstance(value, str) else f"'{value}'"
+    # A number that is quoted already is text here.
+    return value if isinstance(value, str) and not value.isdigit() else f"'{value}'"
 
 
 def unquote_integer(override: str) -> str:

@@ -63,6 +63,7 @@ def test_option_sets_the_value_of_its_field(override: str, field: str, value: An
 )
 def test_only_integers_of_integer_groups_are_quoted(typed: str, given_to_hydra: str) -> None:
     assert quote_integers([typed, typed]) == [given_to_hydra] * 2
+    assert quote_integers([given_to_hydra]) == [given_to_hydra], "a sweeper's words pass twice"
 
 
 @pytest.mark.parametrize(
