@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from msgspec import Struct, field
 
-from memeval.comparison.gating.baseline import settings_of
+from memeval.config.identity import result_settings
 from memeval.results import SentMessage
 from memeval.results.run import Run
 
@@ -69,10 +70,10 @@ class SentReader(Struct):
         return self._prompts[run.key]
 
 
-def _reader_of(run: Run) -> dict[str, str]:
+def _reader_of(run: Run) -> dict[str, Any]:
     """The settings of the model that answers."""
     settings = {}
-    for name, value in settings_of(run).items():
+    for name, value in result_settings(run.summary.params, run.summary.identity).items():
         is_of_models = name.partition(".")[0] == "llm"
         if is_of_models and not name.startswith(_NOT_SENT):
             settings[name] = value

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -32,6 +32,8 @@ from memeval.config.schema import (
     RunConfig,
 )
 from memeval.config.settings import TENANTS, TIMEOUT, default_of
+
+V = TypeVar("V")
 
 Digests = Mapping[str, Mapping[str, str]]
 """Contributions of a part to the keys: by stage, then by name."""
@@ -122,6 +124,14 @@ def is_runtime(path: str, stages: Mapping[str, Any]) -> bool:
         return False
 
     return stages.get(_field_of(path, stages)) == RUNTIME
+
+
+def result_settings(params: Mapping[str, V], identity: Mapping[str, Any]) -> dict[str, V]:
+    """The settings of a run that can change a result, by dotted path, given the `identity` in its
+    `run.json`.
+    """
+    stages = recorded_stages(identity)
+    return {path: value for path, value in params.items() if not is_runtime(path, stages)}
 
 
 def _field_of(path: str, fields: Mapping[str, Any]) -> str:

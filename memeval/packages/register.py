@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from memeval.comparison.gating.baseline import settings_of
+from memeval.config.identity import result_settings
 from memeval.errors import UserError
 from memeval.packages.facts import digest_of_ids, question_ids
 from memeval.packages.form import LARGEST_SMALL, Digest, Line
@@ -320,5 +320,8 @@ def _repetition_notes(packed: Sequence[Run]) -> Iterator[str]:
 
 
 def _settings(run: Run) -> Json:
-    own = ("seed", "num_runs", "label")
-    return {name: value for name, value in settings_of(run).items() if name not in own}
+    settings = result_settings(run.summary.params, run.summary.identity)
+    for own in ("seed", "num_runs", "label"):
+        settings.pop(own, None)
+
+    return settings

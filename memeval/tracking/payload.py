@@ -15,7 +15,7 @@ from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 
-from memeval.config.identity import is_runtime, recorded_stages
+from memeval.config.identity import is_runtime, recorded_stages, result_settings
 from memeval.metrics.accuracy import right_phrase
 from memeval.metrics.formats import NONE, percent
 from memeval.metrics.metric import ROWS, TAGS, with_interval_of
@@ -101,11 +101,10 @@ def param_name(setting: str) -> str:
 
 def params(summary: RunSummary) -> dict[str, str]:
     """The resolved settings in YAML notation, except those that change no result."""
-    stages = recorded_stages(summary.identity)
+    settings = result_settings(summary.params, summary.identity)
     return {
         param_name(key): cut(redacted(as_yaml(value)), PARAM_LIMIT)
-        for key, value in summary.params.items()
-        if not is_runtime(key, stages)
+        for key, value in settings.items()
     }
 
 

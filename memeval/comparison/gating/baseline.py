@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from memeval.comparison.scores import RunScores
-from memeval.config.identity import is_runtime, recorded_stages
+from memeval.config.identity import result_settings
 from memeval.errors import UserError
 from memeval.metrics.metric import Metric
 from memeval.metrics.registry import metrics
@@ -76,15 +76,9 @@ def judge_of(run: Run, metric: Metric) -> JudgeIdentity | None:
 
 
 def settings_of(run: Run) -> dict[str, str]:
-    """The settings of a run that can change a result, by dotted path."""
-    stages = recorded_stages(run.summary.identity)
-    settings = {}
-    for name, value in run.summary.params.items():
-        can_change_results = not is_runtime(name, stages)
-        if can_change_results:
-            settings[name] = redacted(as_yaml(value))
-
-    return settings
+    """The settings of a run that can change a result, by dotted path, in YAML."""
+    settings = result_settings(run.summary.params, run.summary.identity)
+    return {name: redacted(as_yaml(value)) for name, value in settings.items()}
 
 
 def tokens_and_usd(summary: RunSummary) -> tuple[float | None, float | None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from memeval.config.identity import is_runtime, recorded_stages
+from memeval.config.identity import result_settings
 from memeval.records import EvalCase
 from memeval.results import Record, RunSummary
 
@@ -68,15 +68,9 @@ def differing_settings(summary: RunSummary, other: RunSummary) -> list[str]:
     """Names of the settings that can change a result and in which two runs differ; None is the same
     as not set.
     """
-    names = {**summary.params, **other.params}
-    stages = recorded_stages(other.identity) | recorded_stages(summary.identity)
-    differing = []
-    for name in names:
-        is_equal = summary.params.get(name) == other.params.get(name)
-        if not is_equal and not is_runtime(name, stages):
-            differing.append(name)
-
-    return differing
+    own = result_settings(summary.params, summary.identity)
+    others = result_settings(other.params, other.identity)
+    return [name for name in {**own, **others} if own.get(name) != others.get(name)]
 
 
 class Lint(Struct, frozen=True):
