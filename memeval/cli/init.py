@@ -100,7 +100,7 @@ def _write(paths: Mapping[str, Path], values: Mapping[str, str], folder: Path) -
 
 def _kind_and_name(what: str | None, kind: str | None, name: str) -> tuple[str, str]:
     """Kind and name of the package, from the arguments. Raises `UserError` for anything else."""
-    # The name was forgotten where there is only a kind.
+    # With only a kind, the name was forgotten.
     is_kind_alone = what is kind is None and name in (*KINDS, BOARD)
     if is_kind_alone or (what is not None and kind is not None):
         raise UserError("init takes a kind and a name", EXAMPLE)
@@ -138,7 +138,8 @@ def _check_target(values: Mapping[str, str], source: Path) -> None:
     text = Template(source.read_text(encoding="utf-8")).substitute(values, target="_")
     names = {getattr(node, "name", "") for node in ast.walk(ast.parse(text))}
     if values["target"] in names:
-        raise UserError(f"its module has another {values['target']}", "choose another name")
+        text = f"the class {values['target']} would hide another name of its module"
+        raise UserError(text, "choose another name")
 
 
 def _check_folder(folder: Path) -> None:

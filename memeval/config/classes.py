@@ -38,7 +38,7 @@ def import_named(path: str, group: str, what: str, base: type[Any] = object) -> 
 
     If the object does not exist, the error names the classes derived from `base`.
     """
-    # A file of the user's may have a number or a list there.
+    # A user's file may have a number or a list there.
     module_name, _, class_name = str(path).partition(":")
     if not module_name or not class_name:
         raise UserError(f"{group}.class must be package.module:Class, but is '{path}'")

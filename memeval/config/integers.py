@@ -85,7 +85,7 @@ def _as_option(value: Any) -> str:
     if isinstance(value, list):
         return f"[{','.join(map(_as_option, value))}]"
 
-    # A number that is quoted already is text here.
+    # A number that was already quoted is text here.
     return value if isinstance(value, str) and not value.isdigit() else f"'{value}'"
 
 

@@ -140,7 +140,7 @@ def check_folder(folder: Path) -> None:
     for path in sorted(folder.glob("*.yaml")):
         if (conf_dir() / path.name).is_file():
             raise UserError(
-                f"{path}: memeval's own {path.name} would be used",
+                f"{path}: memeval's own {path.name} would be used instead",
                 f"give the file another name, and choose it:  --config-name NAME; to build on "
                 f"memeval's:  defaults: [{path.stem}, _self_]",
             )

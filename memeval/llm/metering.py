@@ -25,7 +25,7 @@ from memeval.records import AnswerForm, Role, Usage
 N = TypeVar("N", int, float)
 
 DIGITS = 12
-"""Hexadecimal digits that tell the requests of a run apart."""
+"""Hexadecimal digits that distinguish the requests of a run."""
 
 
 class Answered(Struct, frozen=True):

@@ -192,7 +192,7 @@ class RunSummary:
 
     @property
     def reads_by_tools(self) -> bool:
-        """Whether the answering model uses the memory as tools (`reader=tools`)."""
+        """Whether the answering model uses the memory through tools (`reader=tools`)."""
         return self.params.get("reader") == "tools"
 
     @property

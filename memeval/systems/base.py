@@ -162,8 +162,8 @@ class SystemContext:
     seed: int
     """Seed of this repeat."""
     case_id: str
-    """Name of the case, another one at each checkpoint, for systems that keep one store for several
-    cases. It reveals nothing about the questions.
+    """Name of the case, for systems that keep one store for several cases. It differs at each
+    checkpoint, and reveals nothing about the questions.
     """
     run_sync: Callable[[Awaitable[Any]], Any]
     """Waits for an awaitable from a worker thread, for libraries with synchronous callbacks."""

@@ -66,7 +66,8 @@ def test_file_that_memevals_own_would_hide_is_refused(tmp_path: Path) -> None:
     refused = memeval(tmp_path, "--config-dir", str(tmp_path), "system=no_memory")
     assert refused.status == 2
     assert (
-        refused.told == f"memeval: {tmp_path}/config.yaml: memeval's own config.yaml would be used"
+        refused.told
+        == f"memeval: {tmp_path}/config.yaml: memeval's own config.yaml would be used instead"
     )
 
 

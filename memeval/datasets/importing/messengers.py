@@ -17,11 +17,11 @@ TELEGRAM_CHATS = re.compile(
 )
 """Types of chats in an export of Telegram."""
 MARK = "\u200e"
-"""Before a placeholder of WhatsApp on an iPhone, such as `image omitted`, and before its line."""
+"""WhatsApp on an iPhone puts it before placeholders such as `image omitted`, and their lines."""
 NO_TEXT = re.compile(rf"^({MARK}.*|<[^<>]*>)$")
 """WhatsApp's placeholders and notices in place of a text."""
 LEVEL = re.compile(r"trace|debug|info|notice|warn(ing)?|error|critical|fatal", re.IGNORECASE)
-"""What the lines of a program's log have in place of a speaker."""
+"""Levels in a program's log, in the place of a speaker."""
 FIRST_LINE = re.compile(
     r"[\u200e\ufeff]*\[?(?P<date>\d{1,4}([./-])\d{1,2}\2\d{1,4}),? (?P<clock>\d{1,2}:\d\d(:\d\d)?)"
     r"(\s?(?P<half>[ap])\.?\s?m\.?)?(\]| -) ((?P<speaker>[^:\"“]{1,100}): )?(?P<text>.*)",
@@ -102,6 +102,6 @@ def whatsapp_table(text: str, conversation: str, path: Path) -> RawTable | None:
 def _whatsapp_cells(first: re.Match[str]) -> list[str]:
     """Time, day and speaker of a message, from its first line."""
     half = f" {first['half']}m" if first["half"] else ""
-    # A tilde is before the names of strangers.
+    # A tilde precedes the names of strangers.
     speaker = (first["speaker"] or "").strip(f"~{MARK}\u202f ")
     return [f"{first['date']} {first['clock']}{half}", first["date"], speaker]

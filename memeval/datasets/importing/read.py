@@ -233,7 +233,7 @@ class _Reader(Struct):
 
     def _read_text(self, content: bytes, file: SourceFile) -> None:
         """Reads a text, which may be an export of WhatsApp."""
-        # In an archive, the archive has the name of the conversation.
+        # An archive is named after its conversation.
         name = file.path.stem if file.stem == "_chat" else file.stem
         text = content.decode("utf-8", "replace")
         table = whatsapp_table(text, self._label(name), file.shown_path)

@@ -267,7 +267,7 @@ def _cached_of(reported: Mapping[str, Any]) -> tuple[int, bool]:
         return 0, False
 
     value = (details or {}).get("cached_tokens")
-    # As DeepSeek and Kimi say it.
+    # DeepSeek's name for it, and Kimi's.
     for name in ("prompt_cache_hit_tokens", "cached_tokens"):
         if value is None:
             value = reported.get(name)

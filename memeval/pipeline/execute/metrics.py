@@ -40,7 +40,7 @@ def measure_answer(
     if question.traces is not None:
         after = question.facets.get(AFTER, "")
         answer = _answer_text(row, question)
-        # Of another program's answers, nothing else is seen.
+        # Only the answers of another program are known.
         metrics |= trace_metrics(answer, row.seen or {}, question.traces, after=after)
 
     if row.ranking is None:

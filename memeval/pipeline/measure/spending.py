@@ -182,7 +182,7 @@ def measure_writes(ingests: Sequence[Ingest]) -> Metrics:
         read += case.read_characters
 
     kept = items = None
-    # At each of several checkpoints, a memory lists what it stored before, too.
+    # At each checkpoint, a memory also lists what it stored before.
     if len(cases) == len(written):
         items = sum_or_none(case.items for case in written)
         kept = sum_or_none(case.characters for case in written)

@@ -217,7 +217,7 @@ class RayWorkers:
         self._starting: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._failed_starts = 0
-        """Workers that died before they were ready, since the last one that was."""
+        """Workers in a row that died before they were ready."""
         self._error: Exception | None = None
 
     def takes(self, planned: PlannedCell) -> bool:

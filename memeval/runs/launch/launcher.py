@@ -74,7 +74,7 @@ class SweepLauncher(Launcher):
         plan = plan_jobs(
             self.loader,
             self.config,
-            # Optuna, too, chooses integers of groups that take any.
+            # Optuna also chooses integers, for groups that take any.
             list(map(quote_integers, job_overrides)),
             initial_job_idx,
             invocation=invocation,
