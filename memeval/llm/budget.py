@@ -11,7 +11,9 @@ from msgspec import Struct
 
 from memeval.errors import BudgetError
 from memeval.llm.in_flight import finish_or_cancel
-from memeval.llm.reply import ChatReply, RankingReply, VectorsReply
+from memeval.llm.reply.chat import ChatReply
+from memeval.llm.reply.ranking import RankingReply
+from memeval.llm.reply.vectors import VectorsReply
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 from memeval.results.prices import cost_usd

@@ -334,7 +334,7 @@ class Completion:
     raw: str | None = None
     """The whole reply, if `text` is the reply without the model's thinking; otherwise None."""
     notes: tuple[str, ...] = ()
-    """Repairs of the reply: keys of `memeval.llm.reply.NOTES`."""
+    """Repairs of the reply: keys of `memeval.llm.reply.body.NOTES`."""
     key: str = ""
     """The key under which the reply is cached; empty if it is not cached."""
     tool_calls: tuple[ToolCall, ...] = ()

@@ -25,7 +25,7 @@ from memeval.llm.load import Load
 from memeval.llm.metering import current_ledger
 from memeval.llm.outage import Backoff, Clock, Outage, Say, Sleep
 from memeval.llm.refusals import RefusedRequestError
-from memeval.llm.reply import CutReplyError, FilteredReplyError, UnsoundReplyError, parse
+from memeval.llm.reply.body import CutReplyError, FilteredReplyError, UnsoundReplyError, parse
 from memeval.llm.slots import Slot, Slots
 from memeval.llm.transport import Transport, encode, time_limit
 from memeval.results.prices import provider_of

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from memeval.errors import StorageError, UserError
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.own_work import OwnWork
-from memeval.llm.reply import NOTES
+from memeval.llm.reply.body import NOTES
 from memeval.records import AnswerForm, Role, Usage
 
 N = TypeVar("N", int, float)
@@ -60,7 +60,7 @@ class Ledger(Struct):
     answered: Answered | None = None
     """The last request for an answer, and its reply."""
     repairs: Counter[str] = field(default_factory=Counter)
-    """Number of replies with each repair, by the keys of `memeval.llm.reply.NOTES`."""
+    """Number of replies with each repair, by the keys of `memeval.llm.reply.body.NOTES`."""
     answer_form: AnswerForm = AnswerForm.SHORT
     """The form of answer that the question asks for; it decides the reader's prompt."""
     remarks: dict[str, str] = field(default_factory=dict)

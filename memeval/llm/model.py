@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from memeval.errors import WorldError
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.metering import Answered, current_ledger
-from memeval.llm.reply import CutReplyError, FilteredReplyError
+from memeval.llm.reply.body import CutReplyError, FilteredReplyError
 from memeval.records import Role
 
 if TYPE_CHECKING:

@@ -25,7 +25,9 @@ from memeval.llm.endpoint import Endpoint
 from memeval.llm.metering import current_ledger, with_request
 from memeval.llm.model import LanguageModel
 from memeval.llm.refusals import RefusedRequestError
-from memeval.llm.reply import CutReplyError, FilteredReplyError, read_chat, stored_chat
+from memeval.llm.reply.body import CutReplyError, FilteredReplyError
+from memeval.llm.reply.chat import read_chat
+from memeval.llm.reply.stored import stored_chat
 from memeval.records import Role, Usage
 from memeval.results.prices import provider_of
 from memeval.text.redaction import without_known

@@ -17,7 +17,9 @@ from memeval.llm.cached_call import CachedCalls
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.keys import headers_of, key_for
 from memeval.llm.metering import current_ledger, with_request
-from memeval.llm.reply import NOTES, read_ranking, stored_ranking
+from memeval.llm.reply.body import NOTES
+from memeval.llm.reply.ranking import read_ranking
+from memeval.llm.reply.stored import stored_ranking
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 from memeval.results.prices import provider_of

@@ -14,7 +14,7 @@ from memeval.llm.memory_prompts import NotesPrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import load_builtin
-from memeval.llm.reply import CutReplyError
+from memeval.llm.reply.body import CutReplyError
 from memeval.llm.tokens import count_tokens, shorten
 from memeval.records import Role
 from memeval.systems.base import SystemContext

@@ -25,7 +25,8 @@ from memeval.llm.endpoint import UNSOUND_TRIES, Endpoint, EndpointReply, Endpoin
 from memeval.llm.faults import FaultKind, connection_setback, unsound_setback
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S
-from memeval.llm.reply import UnsoundReplyError, read_chat
+from memeval.llm.reply.body import UnsoundReplyError
+from memeval.llm.reply.chat import read_chat
 from memeval.llm.retry_after import retry_after
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}

@@ -16,7 +16,7 @@ from memeval.llm.contract import AnswerPrompt, ChoosePrompt, JudgePrompt, Prompt
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.openai import THINKING_TOKENS, OpenAIModel, Sampling
-from memeval.llm.reply import CutReplyError, FilteredReplyError
+from memeval.llm.reply.body import CutReplyError, FilteredReplyError
 from memeval.records import Role, Usage
 
 ANSWER = AnswerPrompt("Who?", ("context",))

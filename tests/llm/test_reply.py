@@ -13,24 +13,20 @@ import pytest
 from growth import grows_too_fast
 
 from memeval.errors import ModelError
-from memeval.llm.reply import (
+from memeval.llm.reply.body import (
+    CHARACTERS,
     ODD_USAGE,
+    THINKING,
     CutReplyError,
     FilteredReplyError,
     UnsoundReplyError,
-    finish_reason,
     parse,
-    read_chat,
-    read_ranking,
-    read_vectors,
-    sound_vector,
-    stored_chat,
-    stored_ranking,
-    without_controls,
 )
-from memeval.llm.reply.body import CHARACTERS, THINKING
-from memeval.llm.reply.chat import usage_of
-from memeval.llm.reply.text import without_thinking
+from memeval.llm.reply.chat import finish_reason, read_chat, usage_of
+from memeval.llm.reply.ranking import read_ranking
+from memeval.llm.reply.stored import stored_chat, stored_ranking
+from memeval.llm.reply.text import without_controls, without_thinking
+from memeval.llm.reply.vectors import read_vectors, sound_vector
 
 ASKED = [{"role": "user", "content": "one two three"}]
 GOOD = {"prompt_tokens": 7, "completion_tokens": 2}

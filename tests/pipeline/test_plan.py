@@ -16,7 +16,7 @@ from doubles.endpoint import ScriptedEndpoint
 from memeval.config.paths import cache_dir
 from memeval.llm.cache import Cache
 from memeval.llm.cached_call import CachedCalls
-from memeval.llm.reply import stored_chat
+from memeval.llm.reply.stored import stored_chat
 from memeval.records import EvalCase, EvalQuestion, Session, Turn
 from memeval.runs.forecast.imagined import OverlaidCache, Tally
 from memeval.runs.forecast.sampling import sample_cases

@@ -15,7 +15,7 @@ from memeval.llm.contract import Completion, Prompt
 from memeval.llm.memory_prompts import ExtractPrompt, SummarisePrompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.model import LanguageModel, MeteredModel
-from memeval.llm.reply import CutReplyError
+from memeval.llm.reply.body import CutReplyError
 from memeval.records import MemoryChunk, Role, Usage
 from memeval.systems.asking import RequestOutcome, ask, halves
 from memeval.systems.cogcanvas.artifacts import Artifact

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from memeval.errors import MemevalError, StorageError, UserError
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, Message, ToolPrompt
 from memeval.llm.metering import Ledger, metered, plus
-from memeval.llm.reply import CutReplyError, FilteredReplyError
+from memeval.llm.reply.body import CutReplyError, FilteredReplyError
 from memeval.pipeline.execute.reader import whole_reply, without_left_out
 from memeval.pipeline.execute.source import ServiceWatch
 from memeval.pipeline.execute.tool_loop import ToolLoop

@@ -24,7 +24,7 @@ from msgspec import Struct, structs
 
 from memeval.errors import ModelError, StorageError, SystemFaultError, UserError, WorldError
 from memeval.llm.contract import Completion, Message, ToolCall, ToolPrompt, fenced
-from memeval.llm.reply import without_controls
+from memeval.llm.reply.text import without_controls
 from memeval.llm.tokens import count_tokens, start_of_token
 from memeval.pipeline.execute.tool_arguments import mistake
 from memeval.records import Retrieved

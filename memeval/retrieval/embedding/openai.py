@@ -19,7 +19,8 @@ from memeval.llm.keys import headers_of, key_for
 from memeval.llm.metering import DIGITS, current_ledger
 from memeval.llm.network import Network
 from memeval.llm.refusals import RefusedRequestError
-from memeval.llm.reply import ODD_USAGE, UnsoundReplyError, VectorsReply, read_vectors, sound_vector
+from memeval.llm.reply.body import ODD_USAGE, UnsoundReplyError
+from memeval.llm.reply.vectors import VectorsReply, read_vectors, sound_vector
 from memeval.llm.tokens import count_tokens
 from memeval.records import RequestTokens, Role, Usage
 from memeval.results.prices import provider_of

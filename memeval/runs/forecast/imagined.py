@@ -30,7 +30,7 @@ from memeval.llm.endpoint import MOST_BYTES, Endpoint, EndpointReply, EndpointSe
 from memeval.llm.metering import Ledger, current_ledger
 from memeval.llm.model import LanguageModel, MeteredModel
 from memeval.llm.openai import OpenAIModel
-from memeval.llm.reply import read_chat
+from memeval.llm.reply.chat import read_chat
 from memeval.llm.tokens import count_tokens
 from memeval.pipeline.execute.case_work import CaseWork
 from memeval.pipeline.execute.memories import MemorySource

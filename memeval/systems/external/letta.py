@@ -15,7 +15,7 @@ from memeval.config.checks import check_address
 from memeval.errors import UserError
 from memeval.llm.contract import asked_line, fill
 from memeval.llm.metering import current_ledger
-from memeval.llm.reply import finish_reason
+from memeval.llm.reply.chat import finish_reason
 from memeval.llm.tokens import count_tokens
 from memeval.records import (
     Answer,
