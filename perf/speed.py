@@ -129,10 +129,10 @@ def compose(data: Path, url: str, number: int) -> Cell:
 
 def answer_questions(cell: Cell) -> None:
     """Runs a cell, from reading its data to its last row."""
-    from memeval.pipeline.execute.progress import Silent
+    from memeval.pipeline.execute.progress import Progress
     from memeval.pipeline.execute.run import CellRun
 
-    asyncio.run(CellRun(cell, Silent()).run(lambda _: None))
+    asyncio.run(CellRun(cell, Progress()).run(lambda _: None))
 
 
 def send_bare_requests(url: str) -> None:

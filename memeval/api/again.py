@@ -17,7 +17,7 @@ from memeval.config.resolve import resolve
 from memeval.config.schema import ReaderConfig, RunConfig, WriterConfig
 from memeval.errors import UserError
 from memeval.packages.data import config_of
-from memeval.pipeline.execute.progress import Silent
+from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import is_built_in
 from memeval.pipeline.open.opening import open_cell
@@ -87,7 +87,7 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
 
 
 def _complete(cell: Cell, make_run: MakeRun | None = None) -> dict[str, Record]:
-    complete_cell(cell, lambda: nullcontext(Silent()), make_run)
+    complete_cell(cell, lambda: nullcontext(Progress()), make_run)
     records = read_records(cell.folder / "records.jsonl")
     return {record.question_id: record for record in records}
 

@@ -79,10 +79,10 @@ def run_here(words: Sequence[str], *, progress: bool) -> FinishedRun:
 
 def progress_of(name: str, shown: bool) -> Callable[[], AbstractContextManager[Progress]]:
     """Returns a function that creates a run's progress display, or a silent one."""
-    from memeval.pipeline.execute.progress import Silent
+    from memeval.pipeline.execute.progress import Progress
     from memeval.runs.display.progress import RunDisplay
 
-    return lambda: RunDisplay(name) if shown else nullcontext(Silent())
+    return lambda: RunDisplay(name) if shown else nullcontext(Progress())
 
 
 def compose_cell(words: Sequence[str]) -> Cell:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from doubles.endpoint import ScriptedEndpoint
 from rich.console import Console
-from test_faulty_systems import Silent
 
+from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.cell import Cell
@@ -54,7 +54,7 @@ def opened(*words: str) -> Cell:
 
 def run(*words: str) -> RunSummary:
     cell = opened(*words)
-    return run_loop(CellRun(cell, Silent()).run(lambda finished: finish(cell, finished)))
+    return run_loop(CellRun(cell, Progress()).run(lambda finished: finish(cell, finished)))
 
 
 def printed(summaries: list[RunSummary]) -> str:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from doubles.endpoint import ScriptedEndpoint
-from test_faulty_systems import Silent
 
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import load_builtin
+from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.measure.summary import finish
@@ -61,7 +61,7 @@ def opened(*words: str) -> Cell:
 def run(endpoint: ScriptedEndpoint, *words: str) -> RunSummary:
     address = f"llm.base_url={endpoint.base_url}"
     cell = opened("llm=openai", "llm.model=scripted", address, *words)
-    return run_loop(CellRun(cell, Silent()).run(lambda finished: finish(cell, finished)))
+    return run_loop(CellRun(cell, Progress()).run(lambda finished: finish(cell, finished)))
 
 
 def styles(endpoint: ScriptedEndpoint) -> dict[str, set[str]]:

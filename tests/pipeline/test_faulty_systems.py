@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,11 +22,10 @@ from conftest_pipeline import environment
 
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError, WorldError
+from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.measure.summary import finish
-from memeval.pipeline.open.connections import Connections
 from memeval.pipeline.open.opening import open_cell
-from memeval.records import Usage
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
 from memeval.runs.loop import run_loop
@@ -41,22 +40,6 @@ WORDS = [
     "tracking=none",
 ]
 TIMEOUT = "system.timeout_s=0.3"
-
-
-class Silent:
-    """A progress display that shows nothing."""
-
-    def expect(self, stage: str, count: int) -> None: ...
-
-    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None: ...
-
-    def spent(self, usages: Sequence[Usage]) -> None: ...
-
-    def scored(self, score: float) -> None: ...
-
-    def watch(self, connections: Connections) -> None: ...
-
-    def say(self, message: str) -> None: ...
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +65,7 @@ def played(name: str, *words: str) -> tuple[RunSummary, list[dict[str, Any]]]:
     sound = composed(*words)
     config = replace(sound, system={**sound.system, "class": f"faulty:{name}"})
     cell = open_cell(config, "")
-    summary = run_loop(CellRun(cell, Silent()).run(lambda finished: finish(cell, finished)))
+    summary = run_loop(CellRun(cell, Progress()).run(lambda finished: finish(cell, finished)))
     lines = (cell.folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
     return summary, [json.loads(line) for line in lines]
 

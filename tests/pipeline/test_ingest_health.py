@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from doubles.endpoint import ScriptedEndpoint
 from doubles.loopback import Request, send
-from test_faulty_systems import Silent
 
 from memeval.llm.contract import ChatPrompt, Completion, Prompt
 from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.prepare import prepare
+from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.opening import open_cell
@@ -122,7 +122,7 @@ def played(
         [*WORDS, f"system={system}", f"llm.base_url={endpoint.base_url}", *options, *words]
     )
     cell = open_cell(config, "")
-    summary = run_loop(CellRun(cell, Silent()).run(lambda finished: finish(cell, finished)))
+    summary = run_loop(CellRun(cell, Progress()).run(lambda finished: finish(cell, finished)))
     lines = (cell.folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
     return summary, [json.loads(line) for line in lines]
 
@@ -257,7 +257,7 @@ def test_prepare_reports_lost_chunks(endpoint: ScriptedEndpoint, home: Path) -> 
         f"llm.base_url={endpoint.base_url}",
         "max_ingest_loss=0.5",
     ]
-    done = run_loop(prepare(open_cell(compose_config(words), ""), Silent()))
+    done = run_loop(prepare(open_cell(compose_config(words), ""), Progress()))
     assert done.counts["built"] == 1
     assert any("ingest lost" in note for note in done.notes)
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from doubles.endpoint import ScriptedEndpoint
-from test_faulty_systems import Silent
 
 from memeval.errors import UserError
+from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.cell import Cell
@@ -81,7 +81,7 @@ def opened(*words: str) -> Cell:
 
 def run(*words: str) -> RunSummary:
     cell = opened(*words)
-    return run_loop(CellRun(cell, Silent()).run(lambda finished: finish(cell, finished)))
+    return run_loop(CellRun(cell, Progress()).run(lambda finished: finish(cell, finished)))
 
 
 def extractions(endpoint: ScriptedEndpoint) -> int:

@@ -105,8 +105,8 @@ class CaseWork:
         remaining: int,
     ) -> None:
         """Answers and judges a case or a checkpoint of it; `remaining` counts open questions."""
-        for stage, count in self.count_stages(1, len(case.questions)).items():
-            self.progress.expect(stage, count)
+        if not self.knows_totals:
+            self.expect(1, len(case.questions))
 
         answers: CaseAnswers | None = None
         # Loading a memory may take minutes: skipped if every answer is stored.
@@ -133,13 +133,18 @@ class CaseWork:
             if answers is not None:
                 await answers.close()
 
-    def count_stages(self, cases: int, questions: int) -> dict[str, int]:
-        """Number of items in each stage for these numbers of cases and questions."""
-        stages = {"prepare": cases, "answer": questions}
-        if not retrieves_only(self.cell.config):
-            stages["judge"] = questions
+    @property
+    def knows_totals(self) -> bool:
+        """Whether the totals are reported before the work begins: reading the data is quick."""
+        # Other sources count in `cases()`: reading the cases twice would count them twice.
+        return self.cell.is_read_quickly and isinstance(self._source, MemorySource)
 
-        return stages
+    def expect(self, memories: int, questions: int) -> None:
+        """Reports that this many more memories and questions have to be done."""
+        self.progress.expect("prepare", memories)
+        self.progress.expect("answer", questions)
+        if not retrieves_only(self.cell.config):
+            self.progress.expect("judge", questions)
 
     async def _open_case(self, repeat: Repeat, case: EvalCase) -> CaseAnswers:
         """Opens the source of a case's answers; a failed ingest gives each question its error."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from memeval.records import Usage
 
@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from memeval.pipeline.open.connections import Connections
 
 
-class Progress(Protocol):
-    """Receives reports on each stage's work; `stage` is one of prepare, answer, judge."""
+class Progress:
+    """Receives reports on each stage's work; `stage` is one of prepare, answer, judge.
+
+    This class ignores them; displays are subclasses.
+    """
 
     def expect(self, stage: str, count: int) -> None:
         """`count` more items of a stage have to be done."""
@@ -31,30 +34,3 @@ class Progress(Protocol):
 
     def say(self, message: str) -> None:
         """Shows a message that the user should read, on a separate line."""
-
-
-class Silent:
-    """Reports nothing."""
-
-    def expect(self, stage: str, count: int) -> None: ...
-
-    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None: ...
-
-    def spent(self, usages: Sequence[Usage]) -> None: ...
-
-    def scored(self, score: float) -> None: ...
-
-    def watch(self, connections: Connections) -> None: ...
-
-    def say(self, message: str) -> None: ...
-
-
-class FixedTotals:
-    """Progress whose totals were reported at the start: totals that cases report are ignored."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self.done, self.spent = progress.done, progress.spent
-        self.scored, self.watch, self.say = progress.scored, progress.watch, progress.say
-
-    def expect(self, stage: str, count: int) -> None: ...

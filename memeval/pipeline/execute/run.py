@@ -17,7 +17,7 @@ from memeval.judges.contract import Judge
 from memeval.pipeline.execute.case_work import CaseWork
 from memeval.pipeline.execute.lane import Computing, Lane
 from memeval.pipeline.execute.memories import MemorySource
-from memeval.pipeline.execute.progress import FixedTotals, Progress
+from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.repeat import (
     Finished,
     Repeat,
@@ -220,8 +220,7 @@ class CellRun(CaseWork):
 
     def _report_totals(self) -> None:
         """Reports the totals before the work begins, unless reading the data takes long."""
-        # Other sources count in `cases()`: reading the cases here would count them twice.
-        if not self.cell.is_read_quickly or not isinstance(self._source, MemorySource):
+        if not self.knows_totals:
             return
 
         memories, questions = 0, 0
@@ -230,11 +229,7 @@ class CellRun(CaseWork):
             questions += len(case.questions)
 
         repeats = self.cell.config.num_runs
-        for stage, count in self.count_stages(memories, questions).items():
-            self.progress.expect(stage, repeats * count)
-
-        # Each case reports its totals when it is opened: they would count twice.
-        self.progress = FixedTotals(self.progress)
+        self.expect(repeats * memories, repeats * questions)
 
     async def _run_cases(self, repeats: Sequence[Repeat], asked: list[EvalCase]) -> None:
         """Works on all cases; each is appended to `asked` when it is started."""

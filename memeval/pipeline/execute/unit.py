@@ -13,7 +13,6 @@ from memeval.pipeline.execute.case_work import CaseWork
 from memeval.pipeline.execute.metrics import Measured
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.repeat import Repeat, first_error, ingest_ids
-from memeval.pipeline.open.connections import Connections
 from memeval.records import EvalCase, Usage
 from memeval.results import TextStore, VerdictRow
 from memeval.results.rows import answer_or_ingest
@@ -88,14 +87,8 @@ class Keeper:
         elif kind == DONE:
             self._done(*content)
         # The unit's totals were counted before its process died; its costs are spent again.
-        elif kind == EXPECT and not self._is_repeated:
-            self._progress.expect(*content)
-        elif kind == SAY:
-            self._progress.say(*content)
-        elif kind == SPENT:
-            self._progress.spent(*content)
-        elif kind == SCORED and not self._is_repeated:
-            self._progress.scored(*content)
+        elif kind not in (EXPECT, SCORED) or not self._is_repeated:
+            getattr(self._progress, kind)(*content)
 
     def _done(self, stage: str, reused: bool, failed: bool) -> None:
         if self._to_skip[stage]:
@@ -136,7 +129,7 @@ class SentTexts(TextStore):
         self._lines[ref] = (0, 0)  # known from now on: each text is sent once
 
 
-class SentProgress:
+class SentProgress(Progress):
     """Progress that is sent."""
 
     def __init__(self, send: Send) -> None:
@@ -156,9 +149,6 @@ class SentProgress:
 
     def scored(self, score: float) -> None:
         self._send((SCORED, (score,)))
-
-    def watch(self, connections: Connections) -> None:
-        """A computing process calls no endpoint."""
 
 
 async def compute_unit(work: CaseWork, unit: WorkUnit, send: Send) -> UnitDone:

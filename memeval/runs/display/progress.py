@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
+from memeval.pipeline.execute.progress import Progress as Reports
 from memeval.records import Usage
 from memeval.runs.display.live import LiveFigures, duration
 from memeval.runs.display.terminal import drawing_stream
@@ -82,8 +83,8 @@ class StageCount(Struct):
         return f"{self.done_of_total} ({self.remark})" if self.remark else self.done_of_total
 
 
-class Stages:
-    """Progress of a run by stage, and its figures so far; a `Progress` of the pipeline."""
+class Stages(Reports):
+    """Progress of a run by stage, and its figures so far."""
 
     def __init__(self, title: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.title, self.clock = title, clock

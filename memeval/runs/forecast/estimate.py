@@ -14,7 +14,7 @@ from memeval.config.schema import ANSWER, JUDGE, TOOLS
 from memeval.errors import MemevalError
 from memeval.pipeline.execute.case_work import CaseWork
 from memeval.pipeline.execute.memories import MemorySource
-from memeval.pipeline.execute.progress import Silent
+from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.repeat import Repeat, first_error
 from memeval.pipeline.execute.unit import ANSWER_ROW, VERDICT_ROW, Message, SentRows, SentTexts
 from memeval.pipeline.open.called import calls_package_models
@@ -217,7 +217,7 @@ class Estimator:
         self._tally.loops = {Role.ANSWER: config.reader, Role.INGEST: config.writer}
         self._tally.calls.clear()
         self._tally.repeated.clear()
-        work = ImaginedWork(cell, Silent(), self._connections, self._source)
+        work = ImaginedWork(cell, Progress(), self._connections, self._source)
         try:
             work.begin(ImaginedModels(cell.config, cell.run_key, self._connections))
             imagined = self._begin(work, cell, seed)
