@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from msgspec import structs
@@ -13,7 +14,7 @@ from memeval.errors import MemevalError
 from memeval.llm.contract import SessionPrompt, ToolPrompt
 from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import PromptTemplate
-from memeval.llm.tokens import count_tokens
+from memeval.llm.tokens import batches
 from memeval.metrics.quotation import Quotations, lines_of_turns
 from memeval.pipeline.execute.question import step_times
 from memeval.pipeline.execute.tool_loop import ToolLimits, ToolLoop, entries_of
@@ -24,6 +25,7 @@ from memeval.results.rows import Written, WrittenSession
 from memeval.results.steps import by_reference
 from memeval.results.texts import clean
 from memeval.systems.base import MemorySystem
+from memeval.systems.chunk_file import iso_time
 from memeval.systems.tools import DELETE, UPDATE, Tool, delete_tool, object_schema, update_tool
 
 FORGET, CORRECT = CHANGES = (OperationKind.FORGET.value, OperationKind.CORRECT.value)
@@ -77,7 +79,7 @@ class CaseWriter:
             tools += tuple(tool for tool in self._change_tools() if tool.name not in known)
 
         for _, session in groupby(chunks, key=lambda chunk: chunk.session_id):
-            for part in _parts(session, self._session_tokens):
+            for part in batches(session, attrgetter("text"), self._session_tokens):
                 await self._read(part, tools)
 
             await self._watched.call("consolidate")
@@ -193,8 +195,7 @@ class CaseWriter:
 
         items = []
         for note in self._notes:
-            time = note.time.isoformat() if note.time else None
-            turn_ids = list(note.turn_ids)
+            time, turn_ids = iso_time(note.time), list(note.turn_ids)
             items.append({"kind": "note", "text": note.content, "turn_ids": turn_ids, "time": time})
 
         return items
@@ -231,20 +232,3 @@ class CaseWriter:
 async def _await_stored(stored: Awaitable[None]) -> str:
     await stored
     return "Stored."
-
-
-def _parts(session: Iterable[MemoryChunk], tokens: int) -> Iterator[list[MemoryChunk]]:
-    """A session in parts of at most `tokens` tokens; a chunk that is larger is a part by itself."""
-    part: list[MemoryChunk] = []
-    size = 0
-    for chunk in session:
-        chunk_tokens = count_tokens(chunk.text)
-        if part and size + chunk_tokens > tokens:
-            yield part
-            part, size = [], 0
-
-        part.append(chunk)
-        size += chunk_tokens
-
-    if part:
-        yield part
