@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from memeval.config.settings import read_settings
 from memeval.records import EvalCase, EvalQuestion, MemoryChunk, OracleQuery, Query
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.systems.base import MemorySystem, ReaderReply, SystemContext
-from memeval.systems.registry import build_system
+from memeval.systems.registry import system_class
 
 WORDS = [f"word{number}" for number in range(8000)]
 DEPTHS = (5, 10, 20)
@@ -153,7 +154,8 @@ def build(name: str, width: int, case_id: str = "case", **settings: Any) -> Memo
     no_model: Any = None
     embedder = CharTfidfEmbedder(width=width)
     context = SystemContext(SilentReader(), no_model, embedder, 10, 0, case_id, run_sync)
-    return build_system(name, settings, context)
+    system = system_class(name)
+    return system(read_settings(system.settings_type, settings), context)
 
 
 async def call(system: MemorySystem, method: str, *args: Any) -> Any:

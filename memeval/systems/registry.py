@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import is_dataclass
-from typing import Any
 
 from memeval.config import options
-from memeval.config.settings import read_settings
 from memeval.errors import UserError
-from memeval.systems.base import MemorySystem, SystemContext, SystemSettings
+from memeval.systems.base import MemorySystem, SystemSettings
 
 OPTIONS = "system"
 """The config group in conf/. The YAML of each built-in system names its class."""
@@ -43,11 +40,3 @@ def system_class(name: str, class_path: str | None = None) -> type[MemorySystem]
 def settings_of(name: str, class_path: str | None = None) -> type[SystemSettings]:
     """The type of a system's settings; the metadata of each field names its stage."""
     return system_class(name, class_path).settings_type
-
-
-def build_system(
-    name: str, settings: Mapping[str, Any], parts: SystemContext, class_path: str | None = None
-) -> MemorySystem:
-    """A new instance for one case."""
-    system = system_class(name, class_path)
-    return system(read_settings(system.settings_type, settings), parts)

@@ -18,7 +18,7 @@ from memeval.llm.model import LanguageModel
 from memeval.records import Answer, MemoryChunk, Query, Role, Usage
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.systems.base import MemorySystem, ReaderReply, SystemContext
-from memeval.systems.registry import build_system, system_class
+from memeval.systems.registry import system_class
 
 DATES = [datetime(2023, 5, 8, 13, 56), datetime(2023, 6, 20, 9, 5)]
 SESSIONS = [
@@ -187,7 +187,9 @@ def build() -> Iterator[Builder]:
                 case_id=case_id,
                 run_sync=run_sync,
             )
-            built.append(Driver(runner, build_system(name, settings, parts), reader))
+            system = system_class(name)
+            own = read_settings(system.settings_type, settings)
+            built.append(Driver(runner, system(own, parts), reader))
             return built[-1]
 
         yield make

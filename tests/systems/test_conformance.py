@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from memeval.config.settings import NOT_SETTINGS
+from memeval.config.settings import NOT_SETTINGS, read_settings
 from memeval.runs.compose.config import compose_config
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.registry import SYSTEMS as REGISTRY
-from memeval.systems.registry import build_system, built_in
+from memeval.systems.registry import built_in, system_class
 from memeval.testing.contract import MemorySystemContract
 
 ELSEWHERE = {"letta", "http", "mcp", "command"}
@@ -41,7 +41,8 @@ def suite(name: str) -> type[MemorySystemContract]:
 
         def build(self, parts: SystemContext) -> MemorySystem:
             # Composed only here: pytest imports this file in every worker.
-            return build_system(name, settings_under_test(name), parts)
+            system = system_class(name)
+            return system(read_settings(system.settings_type, settings_under_test(name)), parts)
 
         def silent(self) -> bool:
             return name == "constant"

@@ -330,7 +330,7 @@ sys.addaudithook(watch)
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.records import MemoryChunk, Query
 from memeval.systems.base import SystemContext, ReaderReply
-from memeval.systems.registry import build_system
+from memeval.systems.external.mem0 import Mem0, Mem0Settings
 
 class Reader:
     async def answer(self, query, context, *, order=()):
@@ -343,7 +343,7 @@ async def main():
             return await awaitable
         return asyncio.run_coroutine_threadsafe(wait(), loop).result()
     parts = SystemContext(Reader(), None, CharTfidfEmbedder(width=256), 2, 0, "case 1", run_sync)
-    system = build_system("mem0", {"infer": False}, parts)
+    system = Mem0(Mem0Settings(infer=False), parts)
     await system.ingest(MemoryChunk("D1:1", "Ann: I have a puppy", None, "s1", ("D1:1",), ("Ann",)))
     await asyncio.to_thread(system.consolidate)
     answer = await system.answer(Query("puppy"))
