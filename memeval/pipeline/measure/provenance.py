@@ -159,7 +159,6 @@ def _is_shown(config: RunConfig, path: str) -> bool:
 
 def tags(cell: Cell) -> dict[str, str]:
     """Provenance of a run, and its comparability."""
-    imported = cell.is_imported
     judge = judge_identity(cell)
     labels = {
         "run_key": cell.run_key,
@@ -167,7 +166,6 @@ def tags(cell: Cell) -> dict[str, str]:
         "prompt_sha256": cell.identity.digests[ANSWER]["prompt"],
         DETERMINISTIC: str(reads_offline(cell)).lower(),
         OWN_PROMPT: str(_has_own_prompt(cell)).lower(),
-        "imported": str(imported).lower(),
         "command": cell.command,
         FIGURES_CODE: cell.figures_code,
         **git_state(),
@@ -177,18 +175,8 @@ def tags(cell: Cell) -> dict[str, str]:
         labels["judge_key"] = judge.digest
     if judge is not None and judge.prompt_sha256:
         labels["judge_prompt_sha256"] = judge.prompt_sha256
-    if cell.config.judge.name == RECORDED:
-        labels["recorded"] = "true"
-    if cell.config.system.get("only_listed"):
-        labels["partial"] = "true"
-
-    labels |= selection_tags(cell.config.dataset)
     if cell.dataset.side:
         labels["split"] = cell.dataset.side
-    if retrieves_only(cell.config):
-        labels[STAGES] = RETRIEVE
-    if cell.config.llm.name == "mock":
-        labels["mock"] = "true"
     if cell.source.flags:
         labels[SYSTEM_FLAGS] = ", ".join(cell.source.flags)
     if cell.source.ranks_part:
@@ -196,7 +184,7 @@ def tags(cell: Cell) -> dict[str, str]:
     if cell.config.sweep_name:
         labels["sweep"] = cell.config.sweep_name
 
-    return labels | data_tags(cell.loaded) | own_tags(cell.config)
+    return labels | setting_tags(cell.config) | data_tags(cell.loaded) | own_tags(cell.config)
 
 
 def data_tags(loaded: LoadedDataset) -> dict[str, str]:
@@ -227,9 +215,19 @@ def _has_own_prompt(cell: Cell) -> bool:
     return cell.source.own_prompt or cell.style != cell.config.prompt.name
 
 
-def selection_tags(dataset: Mapping[str, Any]) -> dict[str, str]:
-    """Tags of a cell that asks only some of the questions: how they were chosen."""
-    labels = {}
+def setting_tags(config: RunConfig) -> dict[str, str]:
+    """Tags that follow from the settings alone, such as how the questions were chosen."""
+    dataset = config.dataset
+    labels = {"imported": str(config.system["name"] == IMPORTED).lower()}
+    if config.judge.name == RECORDED:
+        labels["recorded"] = "true"
+    if config.system.get("only_listed"):
+        labels["partial"] = "true"
+    if retrieves_only(config):
+        labels[STAGES] = RETRIEVE
+    if config.llm.name == "mock":
+        labels["mock"] = "true"
+
     if dataset["sample"] is not None:
         labels[SAMPLE] = str(dataset["sample"])
     if dataset["limit_questions"] is not None:

@@ -22,16 +22,14 @@ from memeval.pipeline.measure.provenance import (
     STAGES,
     has_offline_reader,
     protocol,
-    selection_tags,
+    setting_tags,
     shown_settings,
 )
 from memeval.pipeline.open.cell import run_name
 from memeval.pipeline.open.opening import stages_of
-from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
-from memeval.pipeline.open.system_source import IMPORTED
+from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.pipeline.verify.figures import same_figure
 from memeval.results import FOUND_NOTHING, RunSummary
-from memeval.results.judge import RECORDED
 from memeval.results.summary import FINISHED, STOPPED
 from memeval.systems.base import MemorySystem
 from memeval.systems.registry import system_class
@@ -77,7 +75,12 @@ def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
 
 def _derived_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
     sha256 = summary.data_sha256
-    expected = {**_setting_tags(config), PROTOCOL: protocol(config, sha256, summary.judge)}
+    # None for a tag that must be missing.
+    expected: dict[str, str | None] = dict.fromkeys(
+        ("recorded", "partial", "mock", STAGES, SAMPLE, BIASED_CUT, ONLY, NAMED)
+    )
+    expected |= setting_tags(config)
+    expected[PROTOCOL] = protocol(config, sha256, summary.judge)
     for name, value in expected.items():
         if summary.tags.get(name) != value:
             yield f"run.json: the tag {name} differs from config.yaml"
@@ -129,22 +132,6 @@ def _shipped_system(config: RunConfig) -> type[MemorySystem] | None:
         return None
 
     return system_class(name)
-
-
-def _setting_tags(config: RunConfig) -> dict[str, str | None]:
-    """Tags that follow from settings alone; None for a tag that must be missing."""
-    tags: dict[str, str | None] = {"imported": str(config.system["name"] == IMPORTED).lower()}
-    tags |= dict.fromkeys(("recorded", "partial", "mock", STAGES, SAMPLE, BIASED_CUT, ONLY, NAMED))
-    if config.judge.name == RECORDED:
-        tags["recorded"] = "true"
-    if config.system.get("only_listed"):
-        tags["partial"] = "true"
-    if config.llm.name == "mock":
-        tags["mock"] = "true"
-    if retrieves_only(config):
-        tags[STAGES] = RETRIEVE
-
-    return tags | selection_tags(config.dataset)
 
 
 def tag_problems(summary: RunSummary) -> Iterator[str]:
