@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
+from memeval.config.schema import LlmConfig
 from memeval.errors import ModelError, UserError
 from memeval.llm.cache import content_key
 from memeval.llm.cache_contract import ReplyCache
@@ -42,40 +43,32 @@ THINKING_TOKENS = 4096
 class Sampling(Struct, frozen=True):
     """The parameters of every request to a model."""
 
-    model: str
-    temperature: float | None
-    """None leaves it to the endpoint."""
-    max_tokens: int
-    send_seed: bool = True
-    """Whether the repeat's seed is sent along; some endpoints refuse the parameter."""
-    limit_parameter: str | None = None
-    """Name under which `max_tokens` is sent; None chooses by the model."""
-    reasoning_effort: str | None = None
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
-    """Further parameters of each request, as the provider names them."""
+    settings: LlmConfig
+    """The settings of the model's role."""
     role: str = "llm"
-    """Path of the settings of the model's role, for the hint after a refusal."""
+    """Path of these settings, for the hint after a refusal."""
 
     def parameters(
         self, provider: str, limits: FixedSampling, *, limit_factor: int = 1
     ) -> dict[str, Any]:
         """The parameters of a request, without the model, the seed and `extra_body`."""
-        reasons = provider == "openai" and _REASONING.match(self.model) is not None
-        parameter = self.limit_parameter
+        own = self.settings
+        reasons = provider == "openai" and _REASONING.match(own.model or "") is not None
+        parameter = own.limit_parameter
         if parameter is None:
             parameter = "max_completion_tokens" if reasons else "max_tokens"
 
-        limit = limits.max_tokens or self.max_tokens
+        limit = limits.max_tokens or own.max_tokens
         if parameter == "max_completion_tokens":
             # Thinking counts against this limit: a protocol's ten tokens would leave no reply.
-            limit = max(limit, self.max_tokens) + THINKING_TOKENS
+            limit = max(limit, own.max_tokens) + THINKING_TOKENS
 
         parameters: dict[str, Any] = {parameter: limit * limit_factor}
-        if self.temperature is not None and not reasons:
+        if own.temperature is not None and not reasons:
             fixed = limits.temperature
-            parameters["temperature"] = self.temperature if fixed is None else fixed
-        if self.reasoning_effort is not None:
-            parameters["reasoning_effort"] = self.reasoning_effort
+            parameters["temperature"] = own.temperature if fixed is None else fixed
+        if own.reasoning_effort is not None:
+            parameters["reasoning_effort"] = own.reasoning_effort
 
         return parameters
 
@@ -87,7 +80,7 @@ class OpenAIModel(LanguageModel):
         self, endpoint: Endpoint, sampling: Sampling, cache: ReplyCache, origin: str
     ) -> None:
         """`origin` names the run; replies that it paid for before a crash are billed to it."""
-        self.name = sampling.model
+        self.name = str(sampling.settings.model)
         self._endpoint, self._sampling = endpoint, sampling
         self._provider = provider_of(endpoint.settings.base_url)
         self._calls = CachedCalls(cache, origin, endpoint.lose_store)
@@ -129,13 +122,13 @@ class OpenAIModel(LanguageModel):
     def _body(self, prompt: Prompt, seed: int) -> dict[str, Any]:
         sampling = self._sampling
         body: dict[str, Any] = {
-            "model": sampling.model,
+            "model": self.name,
             "messages": list(map(dict, prompt.messages())),
             **sampling.parameters(
                 self._provider, prompt.limits(), limit_factor=prompt.limit_factor
             ),
         }
-        if sampling.send_seed:
+        if sampling.settings.send_seed:
             body["seed"] = seed
         if isinstance(prompt, ChatPrompt):
             body |= prompt.options
@@ -143,7 +136,7 @@ class OpenAIModel(LanguageModel):
             body |= prompt.options()
 
         # Last, so that the user's own parameters win.
-        return body | dict(sampling.extra_body)
+        return body | (sampling.settings.extra_body or {})
 
     def _usage(self, counts: Mapping[str, Any], role: Role, *, cached: bool) -> Usage:
         return Usage(role=role, model=self.name, provider=self._provider, cached=cached, **counts)
@@ -191,7 +184,7 @@ class OpenAIModel(LanguageModel):
         }
 
     def _with_hint(self, error: RefusedRequestError) -> ModelError:
-        return error.with_hint(self._sampling.role, self._sampling.extra_body)
+        return error.with_hint(self._sampling.role, self._sampling.settings.extra_body or ())
 
     def _without_tools(self, error: RefusedRequestError, role: Role) -> UserError:
         alternative = "writer=chunks" if role is Role.INGEST else "reader=direct"

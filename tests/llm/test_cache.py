@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from doubles.endpoint import Faults, ScriptedEndpoint
 
+from memeval.config.schema import LlmConfig
 from memeval.errors import ModelError, StorageError
 from memeval.llm.cache import Cache, content_key
 from memeval.llm.cache_contract import CachedEntry
@@ -94,7 +95,12 @@ def ask(
 ) -> Ledger:
     async def once() -> Ledger:
         endpoint = Endpoint(EndpointSettings(server.base_url, "key", 2, 60.0, 0))
-        model = OpenAIModel(endpoint, Sampling("m", temperature, 10), cache, origin)
+        model = OpenAIModel(
+            endpoint,
+            Sampling(LlmConfig(model="m", temperature=temperature, max_tokens=10)),
+            cache,
+            origin,
+        )
         try:
             with metered(Ledger(scope=scope)) as ledger:
                 ledger.usages.append(

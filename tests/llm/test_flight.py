@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 from doubles.endpoint import Faults, ScriptedEndpoint
 
+from memeval.config.schema import LlmConfig
 from memeval.errors import ModelError
 from memeval.llm.cache import Cache, content_key
 from memeval.llm.contract import ChatPrompt
@@ -41,6 +42,7 @@ from memeval.retrieval.embedding.openai import OpenAIEmbedder
 from memeval.llm.cache import Cache
 from memeval.llm.contract import ChatPrompt
 from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.config.schema import LlmConfig
 from memeval.llm.openai import OpenAIModel, Sampling
 from memeval.llm.slots import slots_at
 from memeval.records import Role
@@ -49,7 +51,8 @@ async def main(folder, url, calls, texts, origin):
     home = Path(folder)
     endpoint = Endpoint(EndpointSettings(url, "key", 8, 60.0, 0), slots=slots_at(url, "key"))
     replies, vectors = Cache(home / "responses.sqlite"), Cache(home / "embeddings.sqlite")
-    model = OpenAIModel(endpoint, Sampling("m", 0.0, 10), replies, origin)
+    sampling = Sampling(LlmConfig(model="m", max_tokens=10))
+    model = OpenAIModel(endpoint, sampling, replies, origin)
     embedder = OpenAIEmbedder(endpoint, "e", None, vectors, origin)
     asked = [
         model.complete(
@@ -89,7 +92,9 @@ def model_of(
     server: ScriptedEndpoint, cache: Cache, origin: str = "run"
 ) -> tuple[Endpoint, OpenAIModel]:
     endpoint = Endpoint(EndpointSettings(server.base_url, "key", 4, 5.0, 0))
-    return endpoint, OpenAIModel(endpoint, Sampling("m", 0.0, 10), cache, origin)
+    return endpoint, OpenAIModel(
+        endpoint, Sampling(LlmConfig(model="m", max_tokens=10)), cache, origin
+    )
 
 
 PROMPT = ChatPrompt(({"role": "user", "content": "who?"},))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from doubles.endpoint import ScriptedEndpoint
 
+from memeval.config.schema import LlmConfig
 from memeval.llm.cache import Cache
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, JudgePrompt, Prompt
 from memeval.llm.endpoint import Endpoint, EndpointSettings
@@ -43,7 +44,7 @@ def sent(tmp_path: Path, prompt: Prompt, monkeypatch: Any, **more: Any) -> dict[
     monkeypatch.setattr("memeval.llm.openai.provider_of", lambda address: host)
 
     with ScriptedEndpoint() as server:
-        asyncio.run(complete(server, tmp_path, prompt, Sampling(**values)))
+        asyncio.run(complete(server, tmp_path, prompt, Sampling(LlmConfig(**values))))
 
     body = server.requests[0][1]
     return {name: value for name, value in body.items() if name != "messages"}
@@ -120,6 +121,13 @@ def test_reply_without_text_is_metered_and_names_its_limit(
         metered(ledger),
         pytest.raises(error, match=re.escape(words)),
     ):
-        asyncio.run(complete(server, tmp_path, prompt, Sampling("m", 0.5, 100)))
+        asyncio.run(
+            complete(
+                server,
+                tmp_path,
+                prompt,
+                Sampling(LlmConfig(model="m", temperature=0.5, max_tokens=100)),
+            )
+        )
 
     assert ledger.usages == [Usage(Role.ANSWER, "m", "unknown", 30, 100)]

@@ -42,7 +42,7 @@ def test_provider_has_its_own_url_key_and_seed_setting(
     settings = endpoint_settings(llm, "llm")
 
     assert (settings.base_url, settings.api_key) == (address, f"the-key-of-{option}")
-    assert sampling_of(llm, "llm").send_seed is (option not in WITHOUT_SEED)
+    assert sampling_of(llm, "llm").settings.send_seed is (option not in WITHOUT_SEED)
     assert provider_of(address) != UNKNOWN_PROVIDER
 
 
@@ -69,7 +69,7 @@ def test_azure_deployment_has_its_url_and_api_version(monkeypatch: pytest.Monkey
 
     assert settings.base_url == "https://mine.openai.azure.com"
     assert settings.api_version == "2024-10-21"
-    assert sampling_of(llm, "llm").model == "my-deployment"
+    assert sampling_of(llm, "llm").settings.model == "my-deployment"
 
 
 def test_judge_of_a_thinking_provider_gets_the_same_token_limit(

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from doubles.endpoint import ScriptedEndpoint
 
+from memeval.config.schema import LlmConfig
 from memeval.errors import MemevalError, MemoryServiceError, SystemFaultError, UserError
 from memeval.llm.cache import Cache
 from memeval.llm.contract import SessionPrompt, ToolPrompt, fenced
@@ -597,7 +598,7 @@ def play(
         settings = EndpointSettings(server.base_url, "key", 1, 5.0, 0.0, 0)
         cache = Cache(tmp_path / "responses.sqlite")
         endpoint = Endpoint(settings)
-        inner = OpenAIModel(endpoint, Sampling("m", 0.0, 50), cache, "run")
+        inner = OpenAIModel(endpoint, Sampling(LlmConfig(model="m", max_tokens=50)), cache, "run")
         model = MeteredModel(inner)
         watched = Watched(Kept(SystemSettings(), None), timeout_s=timeout_s)
         reader = CellReader(model, load_builtin("answer_short"), "short", 0)
@@ -776,7 +777,7 @@ def test_each_tool_use_case_of_a_writer_has_its_outcome(name: str, tmp_path: Pat
         settings = EndpointSettings(server.base_url, "key", 1, 5.0, 0.0, 0)
         cache = Cache(tmp_path / "responses.sqlite")
         endpoint = Endpoint(settings)
-        model = OpenAIModel(endpoint, Sampling("m", 0.0, 50), cache, "run")
+        model = OpenAIModel(endpoint, Sampling(LlmConfig(model="m", max_tokens=50)), cache, "run")
         watched = Watched(Kept(SystemSettings(), None))
         limits = ToolLimits(steps=3, calls=5, result_tokens=40)
         loop = ToolLoop(tools, limits, complete=complete_by(model, Role.INGEST, 0), use=watched.use)

@@ -56,7 +56,7 @@ def _of_model(cell: Cell, judge_class: type[Any]) -> dict[str, Any]:
         members["request"] = {
             **sampling.parameters(provider_of(settings.base_url), FixedSampling()),
             "seed": settings.send_seed,
-            **sampling.extra_body,
+            **(settings.extra_body or {}),
         }
 
     # A custom judge that calls a model itself may use these settings or ignore them.

@@ -53,16 +53,7 @@ def sampling_of(settings: LlmConfig, role: str) -> Sampling:
             f"for example:  {role}.model=gpt-4o-mini",
         )
 
-    return Sampling(
-        model=settings.model,
-        temperature=settings.temperature,
-        max_tokens=settings.max_tokens,
-        send_seed=settings.send_seed,
-        limit_parameter=settings.limit_parameter,
-        reasoning_effort=settings.reasoning_effort,
-        extra_body=settings.extra_body or {},
-        role=role,
-    )
+    return Sampling(settings, role)
 
 
 class Models:
