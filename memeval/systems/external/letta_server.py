@@ -38,7 +38,7 @@ class Agent:
         self, address: str, token: str | None, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         """Raises `UserError` if no server answers."""
-        self._address, self._token, self._sleep = address, token, sleep
+        self._address, self._sleep = address, sleep
         self._client = _client(address, token)
         self._leftover: Leftover | None = None
         self._entries: dict[str, tuple[str, Mapping[str, datetime]]] = {}
