@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -31,6 +31,9 @@ ANSWER = {"stage": "answer"}
 """Metadata of a setting that only changes how stored memory is used."""
 RUNTIME = {"stage": "runtime"}
 """Metadata of a setting without effect on memory or answers, such as a key's variable."""
+POSITIVE, NOT_NEGATIVE = {"must_be": "positive"}, {"must_be": "at least 0"}
+SHARE = {"must_be": "above 0 and at most 1"}
+"""Further metadata of a setting: its bounds."""
 
 RANKING_DEPTH = 20
 """Minimum chunks that are ranked, so that `ranking_recall_at_20` is known at any `top_k`."""
@@ -55,8 +58,11 @@ DumpItem = Mapping[str, Any]
 class SystemSettings:
     """Base of a system's settings. Subclasses are built from the YAML of `system=`.
 
-    The metadata of each field is `INGEST`, `ANSWER` or `RUNTIME`.
+    The metadata of each field is `INGEST`, `ANSWER` or `RUNTIME`, and may have bounds.
     """
+
+    def __post_init__(self) -> None:
+        _check_bounds(self, "system")
 
     @property
     def max_shown(self) -> int | None:
@@ -74,18 +80,22 @@ class SystemSettings:
         return False
 
 
-def check_positive(**settings: int | None) -> None:
-    """Raises `UserError` for a setting of 0 or less; None is allowed."""
-    for name, value in settings.items():
-        if value is not None and value <= 0:
-            raise UserError(f"system.{name} must be positive, but is {value}")
+_BOUNDS: Mapping[str, Callable[[float], bool]] = {
+    POSITIVE["must_be"]: lambda value: value > 0,
+    NOT_NEGATIVE["must_be"]: lambda value: value >= 0,
+    SHARE["must_be"]: lambda value: 0 < value <= 1,
+}
 
 
-def check_not_negative(**settings: float) -> None:
-    """Raises `UserError` for a setting below 0."""
-    for name, value in settings.items():
-        if value < 0:
-            raise UserError(f"system.{name} must be at least 0, but is {value}")
+def _check_bounds(settings: Any, prefix: str) -> None:
+    """Raises `UserError` for a setting outside the bounds in its metadata; None is allowed."""
+    for setting in fields(settings):
+        name, value = f"{prefix}.{setting.name}", getattr(settings, setting.name)
+        must_be = setting.metadata.get("must_be")
+        if is_dataclass(value):
+            _check_bounds(value, name)
+        elif must_be is not None and value is not None and not _BOUNDS[must_be](value):
+            raise UserError(f"{name} must be {must_be}, but is {value}")
 
 
 NOTHING_FITS = "nothing_fits"

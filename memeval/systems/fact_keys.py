@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from memeval.records import IngestHealth, MemoryChunk
 from memeval.systems.asking import take_notes
-from memeval.systems.base import INGEST, DumpItem, SystemSettings, check_positive
+from memeval.systems.base import INGEST, POSITIVE, DumpItem, SystemSettings
 from memeval.systems.chunk_file import iso_time, read_state, write_state
 from memeval.systems.indexed import IndexedSystem, IndexT
 
@@ -27,11 +27,8 @@ class FactKeySettings(SystemSettings):
 
     index: Literal["chunk", "fact_keys"] = field(default="chunk", metadata=INGEST)
     """Keys of a chunk: its text, or its text and facts that a model notes (a call per chunk)."""
-    fact_tokens: int = field(default=256, metadata=INGEST)
+    fact_tokens: int = field(default=256, metadata=INGEST | POSITIVE)
     """Maximum tokens of a chunk's facts; only for `index=fact_keys`."""
-
-    def __post_init__(self) -> None:
-        check_positive(fact_tokens=self.fact_tokens)
 
     @property
     def has_facts(self) -> bool:

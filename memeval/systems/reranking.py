@@ -30,6 +30,7 @@ class RerankedSettings(SystemSettings):
     """Reranker under `reranker=default`: `none`, a name, or a class path."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if config_named(self.reranker).class_ is None:
             check_name(f"value of system.{OWN}", self.reranker)
 

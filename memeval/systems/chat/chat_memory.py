@@ -19,10 +19,10 @@ from memeval.records import Answer, IngestHealth, MemoryChunk, Query
 from memeval.retrieval.dense import DenseIndex
 from memeval.systems.base import (
     ANSWER,
+    NOT_NEGATIVE,
+    POSITIVE,
     DumpItem,
     SystemContext,
-    check_not_negative,
-    check_positive,
     latest_first,
 )
 from memeval.systems.chat.working_form import TEMPLATES, WorkingForm, WorkingMemorySettings
@@ -35,18 +35,14 @@ NEW_THREAD = "recall.scope=thread recalls nothing, because every question opens 
 class RecallSettings:
     """Settings `recall.*`."""
 
-    top_k: int | None = field(default=None, metadata=ANSWER)
+    top_k: int | None = field(default=None, metadata=ANSWER | POSITIVE)
     """Chunks recalled, not counting neighbours; None uses the cell's top_k, which is the upper
     limit in any case.
     """
-    message_range: int = field(default=2, metadata=ANSWER)
+    message_range: int = field(default=2, metadata=ANSWER | NOT_NEGATIVE)
     """Neighbours shown on either side of each hit, from the same session."""
     scope: Literal["resource", "thread"] = field(default="resource", metadata=ANSWER)
     """What is searched: all sessions, or the current one, which each question opens empty."""
-
-    def __post_init__(self) -> None:
-        check_positive(**{"recall.top_k": self.top_k})
-        check_not_negative(**{"recall.message_range": self.message_range})
 
 
 class ChatMemory(IndexedSystem[DenseIndex]):

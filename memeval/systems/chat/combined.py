@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from memeval.systems.base import ANSWER, INGEST, SystemSettings, check_positive
+from memeval.systems.base import ANSWER, INGEST, POSITIVE, SystemSettings
 from memeval.systems.chat.chat_memory import ChatMemory, RecallSettings
 from memeval.systems.chat.working_form import WorkingMemorySettings
 
@@ -13,7 +13,7 @@ from memeval.systems.chat.working_form import WorkingMemorySettings
 class CombinedSettings(SystemSettings):
     """Settings of `combined`."""
 
-    last_messages: int = field(default=20, metadata=ANSWER)
+    last_messages: int = field(default=20, metadata=ANSWER | POSITIVE)
     """Newest chunks of all sessions that are shown; top_k does not limit them."""
     recall: RecallSettings = field(
         default=RecallSettings(top_k=5, message_range=1), metadata=ANSWER
@@ -21,9 +21,6 @@ class CombinedSettings(SystemSettings):
     """Settings of the recall."""
     working_memory: WorkingMemorySettings = field(default=WorkingMemorySettings(), metadata=INGEST)
     """The form."""
-
-    def __post_init__(self) -> None:
-        check_positive(last_messages=self.last_messages)
 
 
 class Combined(ChatMemory):

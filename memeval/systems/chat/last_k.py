@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from memeval.systems.base import ANSWER, SystemSettings, check_positive
+from memeval.systems.base import ANSWER, POSITIVE, SystemSettings
 from memeval.systems.chat.chat_memory import ChatMemory
 
 
@@ -13,11 +13,8 @@ class LastKSettings(SystemSettings):
     """Settings of `last_k`."""
 
     # As in Mastra's configuration of this kind, like the defaults of the other chat memories.
-    last_messages: int = field(default=50, metadata=ANSWER)
+    last_messages: int = field(default=50, metadata=ANSWER | POSITIVE)
     """Newest chunks of all sessions that are shown; top_k does not limit them."""
-
-    def __post_init__(self) -> None:
-        check_positive(last_messages=self.last_messages)
 
 
 class LastK(ChatMemory):

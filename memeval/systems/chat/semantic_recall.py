@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from memeval.systems.base import ANSWER, SystemSettings, check_not_negative
+from memeval.systems.base import ANSWER, NOT_NEGATIVE, SystemSettings
 from memeval.systems.chat.chat_memory import ChatMemory, RecallSettings
 
 
@@ -14,13 +14,10 @@ class SemanticRecallSettings(SystemSettings):
 
     recall: RecallSettings = field(default=RecallSettings(), metadata=ANSWER)
     """Settings of the recall."""
-    last_messages: int = field(default=10, metadata=ANSWER)
+    last_messages: int = field(default=10, metadata=ANSWER | NOT_NEGATIVE)
     """Newest chunks of all sessions shown in addition; top_k does not limit them. 0 shows none. The
     default is that of Mastra's own run of LongMemEval.
     """
-
-    def __post_init__(self) -> None:
-        check_not_negative(last_messages=self.last_messages)
 
 
 class SemanticRecall(ChatMemory):

@@ -15,11 +15,11 @@ from memeval.records import Answer, IngestHealth, MemoryChunk, Query
 from memeval.systems.asking import ask_for
 from memeval.systems.base import (
     INGEST,
+    POSITIVE,
     DumpItem,
     MemorySystem,
     SystemContext,
     SystemSettings,
-    check_positive,
     latest_first,
 )
 from memeval.systems.chunk_file import (
@@ -38,13 +38,10 @@ SUMMARY_FILE = "summary.json"
 class SummarizationSettings(SystemSettings):
     """Settings of `summarization`."""
 
-    summary_tokens: int = field(default=512, metadata=INGEST)
+    summary_tokens: int = field(default=512, metadata=INGEST | POSITIVE)
     """Maximum tokens of the summary, counted offline; a longer reply is cut after a sentence."""
-    batch_tokens: int = field(default=8000, metadata=INGEST)
+    batch_tokens: int = field(default=8000, metadata=INGEST | POSITIVE)
     """Tokens that one call merges into the summary; a chunk is never split."""
-
-    def __post_init__(self) -> None:
-        check_positive(summary_tokens=self.summary_tokens, batch_tokens=self.batch_tokens)
 
 
 class Summarization(MemorySystem):

@@ -13,7 +13,7 @@ from memeval.llm.prompts import load_builtin
 from memeval.llm.tokens import batches
 from memeval.records import IngestHealth, MemoryChunk
 from memeval.systems.asking import ask_for
-from memeval.systems.base import INGEST, DumpItem, SystemContext, check_positive
+from memeval.systems.base import INGEST, POSITIVE, DumpItem, SystemContext
 from memeval.systems.chunk_file import read_state, write_state
 from memeval.text.shown import one_line
 
@@ -32,13 +32,12 @@ class WorkingMemorySettings:
 
     A path is replaced with the text of its file: the text is part of a memory's identity.
     """
-    batch_tokens: int = field(default=100_000, metadata=INGEST)
+    batch_tokens: int = field(default=100_000, metadata=INGEST | POSITIVE)
     """Tokens of a session that one call reads: a longer session fills the form in several calls. A
     chunk is never split.
     """
 
     def __post_init__(self) -> None:
-        check_positive(**{"working_memory.batch_tokens": self.batch_tokens})
         if self.template is None:
             return
 

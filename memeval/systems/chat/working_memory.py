@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from memeval.systems.base import ANSWER, INGEST, SystemSettings, check_positive
+from memeval.systems.base import ANSWER, INGEST, POSITIVE, SystemSettings
 from memeval.systems.chat.chat_memory import ChatMemory
 from memeval.systems.chat.working_form import WorkingMemorySettings
 
@@ -15,11 +15,8 @@ class WorkingMemorySystemSettings(SystemSettings):
 
     working_memory: WorkingMemorySettings = field(default=WorkingMemorySettings(), metadata=INGEST)
     """The form."""
-    last_messages: int = field(default=10, metadata=ANSWER)
+    last_messages: int = field(default=10, metadata=ANSWER | POSITIVE)
     """Newest chunks of all sessions that are shown; top_k does not limit them."""
-
-    def __post_init__(self) -> None:
-        check_positive(last_messages=self.last_messages)
 
 
 class WorkingMemory(ChatMemory):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from memeval.llm.tokens import count_tokens
 from memeval.records import Answer, ForgetRequest, MemoryChunk, Query, Retrieved
-from memeval.systems.base import ANSWER, SystemSettings, check_positive, latest_first
+from memeval.systems.base import ANSWER, POSITIVE, SystemSettings, latest_first
 from memeval.systems.chunk_file import ChunkSystem
 from memeval.systems.forgetting import without
 
@@ -16,11 +16,8 @@ from memeval.systems.forgetting import without
 class LongContextSettings(SystemSettings):
     """Settings of `long_context`, `full_history` and `native`."""
 
-    max_context_tokens: int = field(default=120_000, metadata=ANSWER)
+    max_context_tokens: int = field(default=120_000, metadata=ANSWER | POSITIVE)
     """Maximum tokens of the chunks shown, counted offline; the newest ones are shown."""
-
-    def __post_init__(self) -> None:
-        check_positive(max_context_tokens=self.max_context_tokens)
 
 
 class LongContext(ChunkSystem):

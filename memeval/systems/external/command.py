@@ -14,7 +14,7 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.metering import current_ledger
 from memeval.llm.transport import encode, time_limit
 from memeval.records import Role
-from memeval.systems.base import RUNTIME
+from memeval.systems.base import NOT_NEGATIVE, RUNTIME
 from memeval.systems.external import remote, wire
 from memeval.systems.external.program import CaseHome, Program, ProgramError, ProgramSettings
 from memeval.systems.external.served import (
@@ -36,15 +36,10 @@ EXAMPLE = "for example:  system.command='python my_memory.py'"
 class CommandSettings(ProgramSettings, AnsweringSettings):
     """Settings of `command`."""
 
-    restarts: int = field(default=1, metadata=RUNTIME)
+    restarts: int = field(default=1, metadata=RUNTIME | NOT_NEGATIVE)
     """How often a program that died or hung is restarted for a case; it is then sent the case
     again.
     """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.restarts < 0:
-            raise UserError(f"system.restarts must not be negative, but is {self.restarts}")
 
     def words(self, example: str = EXAMPLE) -> list[str]:
         if not self.command or not self.command.strip():

@@ -23,7 +23,7 @@ from memeval.llm.metering import current_ledger
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.transport import Transport
 from memeval.records import Role
-from memeval.systems.base import INGEST, IS_ESTIMATE, RUNTIME, DumpItem
+from memeval.systems.base import INGEST, IS_ESTIMATE, NOT_NEGATIVE, POSITIVE, RUNTIME, DumpItem
 from memeval.systems.external import remote, wire
 from memeval.systems.external.contracts import CONTRACTS, OWN
 from memeval.systems.external.http_tools import (
@@ -75,11 +75,11 @@ class HttpSettings(AnsweringSettings):
     """Headers of each request: names of the environment variables that contain their values."""
     api_key_env: str | None = field(default=None, metadata=RUNTIME)
     """The environment variable whose value is sent as `Authorization: Bearer …`."""
-    max_concurrency: int = field(default=8, metadata=RUNTIME)
+    max_concurrency: int = field(default=8, metadata=RUNTIME | POSITIVE)
     """Maximum concurrent requests, over all cases of a process."""
-    max_retries: int = field(default=4, metadata=RUNTIME)
+    max_retries: int = field(default=4, metadata=RUNTIME | NOT_NEGATIVE)
     """Retries of a request after 429, 5xx or a broken connection."""
-    patience_s: float = field(default=120.0, metadata=RUNTIME)
+    patience_s: float = field(default=120.0, metadata=RUNTIME | NOT_NEGATIVE)
     """Seconds for which requests are retried while the service answers none."""
 
     tools: list[Any] | None = field(default=None, metadata=INGEST)
@@ -105,13 +105,6 @@ class HttpSettings(AnsweringSettings):
                 raise UserError(
                     f"system.{operation}_path must be a path such as /{operation}, but is '{path}'"
                 )
-
-        if self.max_concurrency < 1:
-            raise UserError(
-                f"system.max_concurrency must be at least 1, but is {self.max_concurrency}"
-            )
-        if self.max_retries < 0 or self.patience_s < 0:
-            raise UserError("system.max_retries and system.patience_s must not be negative")
 
         check_headers("system.headers", self.headers or {})
         if self.contract != OWN:

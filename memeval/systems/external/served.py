@@ -38,6 +38,7 @@ from memeval.systems.base import (
     LINES,
     MORE_THAN_ASKED,
     NOISE,
+    POSITIVE,
     RUNTIME,
     TRIED_AGAIN,
     RecallSystem,
@@ -80,13 +81,13 @@ def check_pattern(option: str, pattern: str | None) -> None:
 class ServedSettings(SystemSettings):
     """Settings of all served memories."""
 
-    batch_size: int = field(default=32, metadata=INGEST)
+    batch_size: int = field(default=32, metadata=INGEST | POSITIVE)
     """Chunks per request."""
     version: int = field(default=1, metadata=INGEST)
     """Increase it when the service behind the URL has changed, which memeval can't detect."""
-    request_timeout_s: float = field(default=60.0, metadata=RUNTIME)
+    request_timeout_s: float = field(default=60.0, metadata=RUNTIME | POSITIVE)
     """Time limit of one request, in seconds."""
-    ready_timeout_s: float = field(default=600.0, metadata=RUNTIME)
+    ready_timeout_s: float = field(default=600.0, metadata=RUNTIME | POSITIVE)
     """Maximum wait until everything sent can be found, in seconds."""
     forget: bool = field(default=True, metadata=RUNTIME)
     """Whether the service is told to forget a finished case."""
@@ -101,13 +102,8 @@ class ServedSettings(SystemSettings):
         return ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_pattern("system.no_results", self.no_results)
-        if self.batch_size < 1:
-            raise UserError(f"system.batch_size must be at least 1, but is {self.batch_size}")
-
-        for name in ("request_timeout_s", "ready_timeout_s"):
-            if getattr(self, name) <= 0:
-                raise UserError(f"system.{name} must be above 0, but is {getattr(self, name):g}")
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,7 @@ from memeval.llm.tokens import batches, count_tokens
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved, Role
 from memeval.retrieval.dense import DenseIndex
 from memeval.systems.asking import take_notes
-from memeval.systems.base import (
-    ANSWER,
-    INGEST,
-    DumpItem,
-    SystemSettings,
-    check_not_negative,
-    check_positive,
-)
+from memeval.systems.base import ANSWER, INGEST, NOT_NEGATIVE, POSITIVE, DumpItem, SystemSettings
 from memeval.systems.chunk_file import iso_time, read_state, write_state
 from memeval.systems.indexed import IndexedSystem, Ranked
 
@@ -79,30 +72,20 @@ MOST_CHARACTERS = 70_000
 class LightSettings(SystemSettings):
     """Settings of `light`."""
 
-    fact_tokens: int = field(default=512, metadata=INGEST)
+    fact_tokens: int = field(default=512, metadata=INGEST | POSITIVE)
     """Maximum tokens of the facts and the summary by which a pair is indexed."""
-    note_tokens: int = field(default=256, metadata=INGEST)
+    note_tokens: int = field(default=256, metadata=INGEST | POSITIVE)
     """Maximum tokens that a pair adds to the scratchpad."""
-    scratchpad_tokens: int = field(default=8_000, metadata=INGEST)
+    scratchpad_tokens: int = field(default=8_000, metadata=INGEST | POSITIVE)
     """The scratchpad is condensed to this many tokens once it has twice as many."""
-    recent_pairs: int = field(default=10, metadata=ANSWER)
+    recent_pairs: int = field(default=10, metadata=ANSWER | NOT_NEGATIVE)
     """Latest pairs that are shown; `top_k` does not limit them. 0 shows none."""
-    context_tokens: int = field(default=14_000, metadata=ANSWER)
+    context_tokens: int = field(default=14_000, metadata=ANSWER | POSITIVE)
     """Maximum tokens of the episodes and the latest pairs; a pair that does not fit is left out."""
-    piece_tokens: int = field(default=512, metadata=ANSWER)
+    piece_tokens: int = field(default=512, metadata=ANSWER | POSITIVE)
     """Maximum tokens of a piece of the scratchpad, which is shown or left out as a whole."""
     filter_scratchpad: bool = field(default=True, metadata=ANSWER)
     """Whether the model decides which pieces bear on the question; otherwise all are shown."""
-
-    def __post_init__(self) -> None:
-        check_positive(
-            fact_tokens=self.fact_tokens,
-            note_tokens=self.note_tokens,
-            scratchpad_tokens=self.scratchpad_tokens,
-            context_tokens=self.context_tokens,
-            piece_tokens=self.piece_tokens,
-        )
-        check_not_negative(recent_pairs=self.recent_pairs)
 
 
 class Light(IndexedSystem[DenseIndex]):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memeval.records import Query
 from memeval.retrieval.fusion import RRF_K, FusedIndex
-from memeval.systems.base import ANSWER, INGEST, check_positive
+from memeval.systems.base import ANSWER, INGEST, POSITIVE
 from memeval.systems.fact_keys import FactKeyedSystem, FactKeySettings
 from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankedSettings, RerankingSystem
@@ -19,13 +19,8 @@ class HybridSettings(RerankedSettings, FactKeySettings):
 
     index_date: bool = field(default=False, metadata=INGEST)
     """Whether dates are embedded; they are shown either way, and never indexed by words."""
-    rrf_k: int = field(default=RRF_K, metadata=ANSWER)
+    rrf_k: int = field(default=RRF_K, metadata=ANSWER | POSITIVE)
     """Constant of the fusion: the larger it is, the less the top ranks weigh."""
-
-    def __post_init__(self) -> None:
-        RerankedSettings.__post_init__(self)
-        FactKeySettings.__post_init__(self)
-        check_positive(rrf_k=self.rrf_k)
 
 
 class Hybrid(FactKeyedSystem[FusedIndex], RerankingSystem[FusedIndex]):

@@ -10,7 +10,7 @@ from memeval.errors import UserError
 from memeval.records import MemoryChunk, Query, Retrieved
 from memeval.retrieval.dense import DenseIndex
 from memeval.retrieval.rechunking import rechunk
-from memeval.systems.base import ANSWER, INGEST, check_positive
+from memeval.systems.base import ANSWER, INGEST, POSITIVE
 from memeval.systems.chunk_file import as_retrieved
 from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankedSettings, RerankingSystem
@@ -21,7 +21,7 @@ class RagSettings(RerankedSettings):
     """Settings of `rag`. A reranker reorders the best 2 * top_k chunks."""
 
     # Both numbers are those of CogCanvas' baseline.
-    chunk_size: int = field(default=512, metadata=INGEST)
+    chunk_size: int = field(default=512, metadata=INGEST | POSITIVE)
     """Maximum characters of a chunk, which ends between words."""
     overlap: int = field(default=100, metadata=INGEST)
     """Characters that a chunk shares with the previous one, up to the next word."""
@@ -33,7 +33,6 @@ class RagSettings(RerankedSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(chunk_size=self.chunk_size)
         if not 0 <= self.overlap < self.chunk_size:
             raise UserError(
                 "system.overlap must be at least 0 and below system.chunk_size "
