@@ -95,7 +95,7 @@ def _check_bounds(settings: Any, prefix: str) -> None:
         if is_dataclass(value):
             _check_bounds(value, name)
         elif must_be is not None and value is not None and not _BOUNDS[must_be](value):
-            raise UserError(f"{name} must be {must_be}, but is {value}")
+            raise UserError(f"{name} must be {must_be}, but is {value:g}")
 
 
 NOTHING_FITS = "nothing_fits"
