@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from importlib.util import find_spec
 
 
 class MemevalError(Exception):
@@ -29,6 +30,17 @@ class UserError(MemevalError):
     def line(self) -> str:
         """The message and its hints on one line."""
         return "; ".join((self.message.removesuffix("."), *self.hints))
+
+
+def require_library(module: str, needed: str, extra: str) -> None:
+    """Raises `UserError` if an optional library is not installed.
+
+    `needed` says by what it is needed: `system=mcp needs the mcp library`; `extra` is its name
+    among the extras of memeval's own package.
+    """
+    if find_spec(module) is None:
+        hint = f"install it:  pip install 'memeval-bench[{extra}]'"
+        raise UserError(f"{needed}, which is not installed", hint)
 
 
 class RefusedError(MemevalError):

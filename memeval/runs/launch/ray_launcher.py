@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import secrets
 import socket
@@ -11,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from memeval.config.paths import data_dir
-from memeval.errors import UserError
+from memeval.errors import UserError, require_library
 from memeval.pipeline.open.called import limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.process.cores import count_cores
@@ -97,11 +96,7 @@ def _check_usable(address: str | None, cells: Iterable[Cell]) -> None:
 
     _check_address(address)
     set_environment()
-    if importlib.util.find_spec("ray") is None:
-        raise UserError(
-            "hydra/launcher=ray needs Ray, which is not installed",
-            "install it:  pip install 'memeval-bench[ray]'",
-        )
+    require_library("ray", "hydra/launcher=ray needs Ray", "ray")
 
 
 def _check_numbers(**numbers: int | None) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import importlib.util
 import logging
 import os
 import re
@@ -25,7 +24,7 @@ from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct
 
-from memeval.errors import StorageError, UserError
+from memeval.errors import StorageError, UserError, require_library
 from memeval.text.shown import one_line
 
 VERSION = 1
@@ -391,12 +390,7 @@ def open_database(
 def _engine(url: str) -> Any:
     import sqlalchemy
 
-    if importlib.util.find_spec("psycopg") is None:
-        raise UserError(
-            "store.url=postgresql://… needs psycopg, which is not installed",
-            "install it:  pip install 'memeval-bench[postgres]'",
-        )
-
+    require_library("psycopg", "store.url=postgresql://… needs psycopg", "postgres")
     return sqlalchemy.create_engine(
         url.replace("postgresql://", "postgresql+psycopg://", 1),
         # Each statement is a transaction: no lock of the server outlives it.

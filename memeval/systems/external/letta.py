@@ -8,11 +8,10 @@ import os
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from memeval.config.checks import check_address
-from memeval.errors import UserError
+from memeval.errors import UserError, require_library
 from memeval.llm.contract import asked_line, fill
 from memeval.llm.metering import current_ledger
 from memeval.llm.reply.chat import finish_reason
@@ -121,11 +120,8 @@ class Letta(MemorySystem):
         cls, settings: LettaSettings, *, has_language_model: bool
     ) -> LettaSettings:
         """The settings. Raises `UserError` if the library or the server's URL is missing."""
-        if find_spec("letta_client") is None:
-            raise UserError(
-                "system 'letta' needs the letta-client library, which is not installed",
-                "install it:  pip install 'memeval-bench[letta]'",
-            )
+        library = "system 'letta' needs the letta-client library"
+        require_library("letta_client", library, "letta")
         if not _address_of(settings):
             raise UserError(
                 "system=letta needs a Letta server, but neither system.base_url nor "

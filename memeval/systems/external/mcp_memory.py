@@ -9,7 +9,6 @@ import secrets
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from memeval.config.checks import check_address, check_headers
 from memeval.config.schema import TOOLS
-from memeval.errors import MemoryServiceError, ModelError, UserError, unknown
+from memeval.errors import MemoryServiceError, ModelError, UserError, require_library, unknown
 from memeval.llm.keys import headers_of
 from memeval.records import Role
 from memeval.systems.base import ANSWER, INGEST, RUNTIME, DumpItem
@@ -202,12 +201,7 @@ class McpMemory(ServedMemory):
     def resolve_settings(cls, settings: Any, *, has_language_model: bool) -> Any:
         settings.server()
         settings.check_program(EXAMPLE)
-        if find_spec("mcp") is None:
-            raise UserError(
-                "system=mcp needs the mcp library, which is not installed",
-                "install it:  pip install 'memeval-bench[mcp]'",
-            )
-
+        require_library("mcp", "system=mcp needs the mcp library", "mcp")
         return settings
 
     @classmethod

@@ -10,13 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from memeval.errors import MemevalError, StorageError, UserError
+from memeval.errors import MemevalError, StorageError, UserError, require_library
 from memeval.llm.keys import key_of
 from memeval.llm.metering import current_ledger
 from memeval.records import (
@@ -125,11 +124,7 @@ class Mem0(RecallSystem):
 
         Raises `UserError` if the library is not installed, or lacks what the settings need.
         """
-        if find_spec("mem0") is None:
-            raise UserError(
-                "system 'mem0' needs the mem0ai library, which is not installed",
-                "install it:  pip install 'memeval-bench[mem0]'",
-            )
+        require_library("mem0", "system 'mem0' needs the mem0ai library", "mem0")
         if settings.graph_memory:
             check_graph()
         if settings.infer is not None:
