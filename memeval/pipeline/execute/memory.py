@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -18,7 +17,7 @@ from memeval.errors import IngestLossError, MemevalError
 from memeval.pipeline.execute.ingest import check_loss
 from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.cell import Cell
-from memeval.process.leftovers import temporary_name
+from memeval.process.leftovers import remove, temporary_name
 from memeval.records import Count, EvalCase, Finite, IngestHealth, Usage
 from memeval.results import is_sealed, sealed, write_atomically
 from memeval.results.fields import as_plain, read_as
@@ -168,7 +167,7 @@ async def save_memory(
         write_atomically(temporary / MANIFEST, json.dumps(sealed(manifest)))
         # A folder that is not empty can't be replaced by a rename. A crash right here loses only
         # the old memory, which was to be replaced; it is then built again.
-        _remove(folder)
+        remove(folder)
         temporary.replace(folder)
         return True, None
     except OSError as error:
@@ -180,15 +179,7 @@ async def save_memory(
 
         return False, one_line(error, 400)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _remove(folder: Path) -> None:
-    """Removes a memory's old folder, or a file or link of that name; never follows a link."""
-    if folder.is_dir() and not folder.is_symlink():
-        shutil.rmtree(folder, ignore_errors=True)
-    else:
-        folder.unlink(missing_ok=True)
+        remove(temporary)
 
 
 def read_manifest(folder: Path, key: str) -> dict[str, Any]:
