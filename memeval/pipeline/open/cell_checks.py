@@ -62,33 +62,22 @@ def _asks_for_words(dataset: Dataset) -> bool:
 
 def _check_judging(judge: JudgeConfig, name: str, judge_class: type[Judge]) -> None:
     """Raises `UserError` for settings that a judge does not use."""
-    # Only values that differ from the default: the group `judge` has all fields of all judges.
+    is_model = issubclass(judge_class, ModelJudge)
+    is_binary = issubclass(judge_class, ModelJudge) and judge_class.says_yes_or_no
+    has_rubric = issubclass(judge_class, ModelJudge) and judge_class.counts_rubrics
+    needs_model = f"needs a judge that is a model, but judge={name} is not one"
+    other = f"does not apply to judge={name}"
     default = JudgeConfig()
-    for field in ("repeats", "fence"):
-        is_set = getattr(judge, field) != getattr(default, field)
-        if is_set and not issubclass(judge_class, ModelJudge):
-            raise UserError(
-                f"judge.{field}={getattr(judge, field)} needs a judge that is a model, but "
-                f"judge={name} is not one",
-                f"leave judge.{field} out",
-            )
-
-    if judge.reading != default.reading and not (
-        issubclass(judge_class, ModelJudge) and judge_class.says_yes_or_no
+    for field, is_used, why in (
+        ("repeats", is_model, needs_model),
+        ("fence", is_model, needs_model),
+        ("reading", is_binary, f"{other}, whose replies are not yes or no"),
+        ("scoring", has_rubric, f"{other}, which has no rubric"),
     ):
-        raise UserError(
-            f"judge.reading={judge.reading} does not apply to judge={name}, whose replies are "
-            "not yes or no",
-            "leave judge.reading out",
-        )
-
-    if judge.scoring != default.scoring and not (
-        issubclass(judge_class, ModelJudge) and judge_class.counts_rubrics
-    ):
-        raise UserError(
-            f"judge.scoring={judge.scoring} does not apply to judge={name}, which has no rubric",
-            "leave judge.scoring out",
-        )
+        value = getattr(judge, field)
+        # Only values that differ from the default: the group `judge` has all fields of all judges.
+        if value != getattr(default, field) and not is_used:
+            raise UserError(f"judge.{field}={value} {why}", f"leave judge.{field} out")
 
 
 def check_granularity(config: RunConfig, dataset: Dataset) -> None:
