@@ -94,14 +94,9 @@ class HttpSettings(AnsweringSettings):
     def __post_init__(self) -> None:
         AnsweringSettings.__post_init__(self)
         read_declared(self.tools)
-        if self.dump_path is not None and not _PATH.fullmatch(self.dump_path):
-            raise UserError(
-                f"system.dump_path must be a path such as /dump, but is '{self.dump_path}'"
-            )
-
-        for operation in OPERATIONS:
+        for operation in (*OPERATIONS, "dump"):
             path = getattr(self, f"{operation}_path")
-            if not _PATH.fullmatch(path):
+            if path is not None and not _PATH.fullmatch(path):
                 raise UserError(
                     f"system.{operation}_path must be a path such as /{operation}, but is '{path}'"
                 )
