@@ -17,7 +17,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import figures_code
 from memeval.process.private import private_umask
 from memeval.results.own_prices import without_prices
-from memeval.runs.compute.computing import DONE, FAILED, MESSAGE, State, UnitComputer
+from memeval.runs.compute.computing import DONE, FAILED, MESSAGE, UnitComputer
 from memeval.runs.display.terminal import guard
 from memeval.runs.environment import set_environment
 from memeval.runs.loop import run_loop
@@ -33,11 +33,13 @@ class Start(Struct, frozen=True):
     """Number of processes that share the limit of each endpoint."""
 
 
-class Computer:
+class Computer(UnitComputer):
     """Computes units on the event loop of `serve`."""
 
     def __init__(self, content: bytes) -> None:
-        self._start: Start = pickle.loads(content)
+        start: Start = pickle.loads(content)
+        super().__init__(start.cells, start.processes)
+        self._version = start.version
         # From here on this is a memeval process: nothing that it prints contains a secret.
         set_environment()
         guard()
@@ -45,11 +47,10 @@ class Computer:
 
     def problem(self) -> str:
         """Why this process can't compute for the sweep's machine; empty if it can."""
-        start = self._start
-        if start.version != __version__:
-            return f"it has memeval {__version__}, but this machine has {start.version}"
+        if self._version != __version__:
+            return f"it has memeval {__version__}, but this machine has {self._version}"
 
-        for cell in start.cells.values():
+        for cell in self._cells.values():
             # Equal versions are not enough: in a checkout the code may have been edited.
             if figures_code(type(cell.dataset)) != without_prices(cell.figures_code):
                 return "its memeval code differs from this machine's"
@@ -61,17 +62,12 @@ class Computer:
         run_loop(self._serve(loops))
 
     async def _serve(self, loops: Future[asyncio.AbstractEventLoop]) -> None:
-        self._units = UnitComputer(self._start.cells, self._start.processes)
         loops.set_result(asyncio.get_running_loop())
         await asyncio.Event().wait()  # for ever: units come from another thread
 
-    async def compute(self, unit: WorkUnit, send: Callable[[Any], None]) -> None:
+    async def work(self, unit: WorkUnit, send: Callable[[Any], None]) -> None:
         """Computes a unit: sends its messages, and its end."""
-        send(await self._units.compute(unit, lambda message: send((MESSAGE, message))))
-
-    def state(self) -> State:
-        """The model calls of this process, and how much it uses the endpoints."""
-        return self._units.state()
+        send(await self.compute(unit, lambda message: send((MESSAGE, message))))
 
     @staticmethod
     def is_end(content: Any) -> bool:
@@ -82,7 +78,3 @@ class Computer:
     async def finish(most_s: float) -> None:
         """Waits for model calls in progress; no new ones start."""
         await in_flight.finish(most_s)
-
-    async def aclose(self) -> None:
-        """Closes the connections."""
-        await self._units.aclose()

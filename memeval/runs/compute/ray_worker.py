@@ -83,7 +83,7 @@ class Worker:
         def send(content: Any) -> None:
             loop.call_soon_threadsafe(queue.put_nowait, content)
 
-        task = asyncio.run_coroutine_threadsafe(self._computer.compute(unit, send), self._loop)
+        task = asyncio.run_coroutine_threadsafe(self._computer.work(unit, send), self._loop)
         self._tasks[number] = task
         try:
             is_over = False

@@ -97,28 +97,15 @@ class SweepLauncher(Launcher):
 class RayLauncher(SweepLauncher):
     """A `SweepLauncher` that spreads the cases over the workers of a Ray cluster."""
 
-    def __init__(
-        self,
-        address: str | None = None,
-        workers: int | None = None,
-        cases: int | None = None,
-        variables: Sequence[str] = (),
-        keep_going: bool = False,
-    ) -> None:
+    def __init__(self, keep_going: bool = False, **settings: Any) -> None:
+        """`settings` are those of `start_ray`."""
         super().__init__(keep_going=keep_going)
-        self._address, self._workers, self._cases = address, workers, cases
-        self._variables = variables
+        self._settings = settings
 
     def start(self, plan: Plan) -> ComputePool | None:
         from memeval.runs.launch.ray_launcher import start_ray
 
-        return start_ray(
-            plan,
-            address=self._address,
-            workers=self._workers,
-            cases=self._cases,
-            variables=self._variables,
-        )
+        return start_ray(plan, **self._settings)
 
 
 @contextmanager
