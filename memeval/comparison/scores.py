@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import starmap
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memeval.errors import UserError
 from memeval.metrics.metric import Metric
-from memeval.results import RECORDS_FILE, Record, is_imported, read_records
-from memeval.results.run import MADE_AGAIN, Run
+from memeval.results import Record, is_imported
+from memeval.results.run import Run
 from memeval.statistics.means import mean, sample_std
-from memeval.text.shown import one_line
 
 
 class AskedQuestion(Struct, frozen=True):
@@ -96,7 +94,7 @@ def read_scores(run: Run, metric: Metric) -> RunScores:
     repeats: dict[int, tuple[list[float | None], list[float]]] = {}
     names: frozenset[str] = frozenset()
 
-    for record in _records(run):
+    for record in run.read_records():
         names = names or frozenset(record.metrics)
         category = str(record.category)
         # Such as LoCoMo’s adversarial questions, which never enter the accuracy.
@@ -134,13 +132,3 @@ def _asked_question(record: Record) -> AskedQuestion:
         text=record.question,
         weight=record.weight,
     )
-
-
-def _records(run: Run) -> Iterator[Record]:
-    path = run.folder / RECORDS_FILE
-    try:
-        yield from read_records(path)
-    except OSError as error:
-        raise UserError(f"{path} can't be read: {error.strerror or error}", MADE_AGAIN) from error
-    except ValueError as error:
-        raise UserError(one_line(error, 1000), MADE_AGAIN) from error

@@ -172,7 +172,7 @@ class Run:
         try:
             return list(read_records(path))
         except (OSError, ValueError) as error:
-            raise UserError(f"{path} can't be read: {one_line(error)}", MADE_AGAIN) from error
+            raise UserError(f"{path} can't be read: {one_line(error, 1000)}", MADE_AGAIN) from error
 
     def read_written(self, record: Record) -> list[Written]:
         """Figures of what a model wrote into the memory behind a record, one for each checkpoint;
