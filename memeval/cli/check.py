@@ -240,7 +240,6 @@ def _print_exchanges(lines: Sequence[str]) -> None:
 
 
 def junit(name: str, outcomes: Sequence[CheckResult]) -> str:
-    """The outcomes as JUnit's XML."""
     cases = []
     for outcome in outcomes:
         problem = None

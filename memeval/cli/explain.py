@@ -94,7 +94,6 @@ def change_text(effect: Effect) -> str:
 
 
 def as_json(explanation: Explanation) -> dict[str, Any]:
-    """An explanation as JSON."""
     match = explanation.match
     content = as_plain(explanation)
     return {

@@ -82,7 +82,6 @@ def agreement_lines(agreement: Agreement, *, whole: bool) -> Iterator[str]:
 
 
 def pair_row(pair: PairAgreement) -> list[str]:
-    """A pair of judges as a row of the table."""
     agreeing = (pair.both_right + pair.both_wrong) / pair.count if pair.count else None
     alpha = NONE if pair.alpha is None else f"{pair.alpha:.3f}"
     return [

@@ -123,7 +123,6 @@ def flip_lines(flips: Sequence[FlipRate]) -> Iterator[str]:
 
 
 def kind_row(kind: KindResult) -> list[str]:
-    """A kind of answers as a row of the table."""
     return [
         one_line(kind.kind),
         count(kind.items),

@@ -65,7 +65,6 @@ def lint(arguments: Sequence[str]) -> int:
 
 
 def lines(run: Run, result: Lint) -> Iterator[str]:
-    """Findings in a run."""
     count = len(result.findings)
     outcome = f"{count} findings" if count > 1 else "1 finding"
     if not count:

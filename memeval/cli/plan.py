@@ -38,7 +38,6 @@ def plan(arguments: Sequence[str]) -> int:
 
 
 def as_json(result: Forecast) -> dict[str, Any]:
-    """A forecast as JSON."""
     estimate = result.estimate
     units = {}
     for stage, counts in result.units.items():

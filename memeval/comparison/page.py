@@ -122,12 +122,10 @@ def difference_plots(comparison: Comparison, suffix: str = "") -> dict[str, Plot
 
 
 def difference_rows(comparison: Comparison) -> list[DifferenceRow]:
-    """The differences as they are drawn."""
     return [difference_row(comparison, pair) for pair in comparison.differences]
 
 
 def difference_row(comparison: Comparison, pair: Difference) -> DifferenceRow:
-    """A difference in its display unit."""
     scale, result = comparison.scale, pair.result
     name, low, high = pair_label(comparison, pair), result.low, result.high
     text = with_interval(result, comparison.unit, signed=True)

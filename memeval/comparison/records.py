@@ -258,5 +258,4 @@ def compared_keys(comparison: Comparison) -> set[str]:
 
 
 def pair_labels(comparison: Comparison, pair: Difference | Refusal) -> tuple[str, str]:
-    """The labels of two runs."""
     return comparison.run(pair.first).label, comparison.run(pair.second).label

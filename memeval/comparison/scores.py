@@ -53,7 +53,6 @@ def deltas_of(
 
 
 def cases_of(scores: RunScores, questions: Iterable[str]) -> list[str]:
-    """The conversation of each question."""
     return [scores.questions[question].case_id for question in questions]
 
 

@@ -43,5 +43,4 @@ def _fields_in(path: Path) -> frozenset[str]:
 
 
 def as_yaml(settings: Mapping[str, Any]) -> str:
-    """Settings as YAML, in the order given."""
     return OmegaConf.to_yaml(OmegaConf.create(dict(settings)))

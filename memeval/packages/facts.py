@@ -43,7 +43,6 @@ def protocol_of(summary: RunSummary, records: Sequence[Record]) -> dict[str, Any
 
 
 def question_ids(records: Iterable[Record]) -> set[str]:
-    """The ids of the questions that records are about."""
     return {record.question_id for record in records}
 
 

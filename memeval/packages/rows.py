@@ -65,12 +65,10 @@ class PackagedRows:
 
     @property
     def usages(self) -> list[Usage]:
-        """All usages of the run."""
         return usages_of(self.answers.values(), self.verdicts.values(), self.ingests.values())
 
     @property
     def references(self) -> set[str]:
-        """References of the texts that the rows use."""
         return {ref for ref, _ in references(self.answers.values(), self.ingests.values())}
 
     def problems(self, records: Sequence[Record]) -> Iterator[str]:
@@ -99,7 +97,6 @@ class PackagedRows:
 
 
 def usages_of(*rows: Iterable[AnswerRow | VerdictRow | IngestRow]) -> list[Usage]:
-    """The usages of all rows, in their order."""
     usages: list[Usage] = []
     for row in chain.from_iterable(rows):
         usages += row.usage

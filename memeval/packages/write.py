@@ -147,7 +147,6 @@ class _Writer:
         self.code = ""
 
     def add(self, run: Run) -> None:
-        """Adds the entries of a run and its texts."""
         allowed = terms_of(run.summary)
         records = run.read_records()
         usages: list[Usage] = []

@@ -51,10 +51,8 @@ def titles_of(summaries: Sequence[RunSummary]) -> Titles:
 
 
 def columns_of(titles: Titles) -> list[str]:
-    """The titles, each once, in their order."""
     return list(dict.fromkeys(titles.values()))
 
 
 def rows_of(summary: RunSummary, titles: Titles) -> dict[str, CategoryResult]:
-    """A run's rows by title."""
     return {titles[summary.dataset, row.category]: row for row in summary.categories}

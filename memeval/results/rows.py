@@ -291,7 +291,6 @@ class IngestRow(Struct, frozen=True, omit_defaults=True):
         return ingest
 
     def to_json(self) -> Json:
-        """The row as JSON."""
         # Readers of the file expect a status in each row.
         return {"id": self.id, "status": Status.OK.value, **as_plain(self)}
 

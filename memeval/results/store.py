@@ -181,12 +181,10 @@ class RowStore(Generic[R]):
 
     @property
     def rows(self) -> Mapping[str, R]:
-        """The sound rows by id."""
         return self._found.rows
 
     @property
     def seals(self) -> Mapping[str, str]:
-        """The seal of each row by its id."""
         return self._found.seals
 
     @property

@@ -89,7 +89,6 @@ class Texts:
             raise StorageError(f"{self.path} can't be read: {error.strerror or error}") from error
 
     def references(self) -> list[str]:
-        """The references of all lines."""
         return list(self._lines)
 
     def line(self, ref: str) -> bytes:

@@ -122,7 +122,6 @@ def run_plan(
 
 
 def job_return(outcome: CellOutcome | None) -> JobReturn:
-    """Return value of a job for a sweeper."""
     returned = JobReturn(status=JobStatus.COMPLETED)
     returned.return_value = None
     if outcome is None:

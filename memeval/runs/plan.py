@@ -72,7 +72,6 @@ class Plan(Struct, frozen=True):
 
     @property
     def open_cells(self) -> list[PlannedCell]:
-        """Cells that are not finished."""
         return [planned for planned in self.cells if not planned.is_finished]
 
     @property
@@ -92,7 +91,6 @@ def earlier_run(cell: Cell) -> EarlierRun:
 
 
 def say_damage(cell: Cell, before: EarlierRun, progress: Progress) -> None:
-    """Reports what is damaged in an earlier run."""
     for damage in before.damage:
         progress.say(
             f"  the finished run {cell.run_key} is damaged: {damage}; memeval recreates it from "

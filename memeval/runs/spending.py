@@ -74,7 +74,6 @@ def shared_budget(plan: Plan, budgets: dict[SpendingLimits, Budget]) -> Budget |
 
 
 def confirm_run(cell: Cell, number: int = 0) -> None:
-    """`confirm_cost` for a single run."""
     if cell.config.confirm_above_usd is not None:
         confirm_cost(Plan([PlannedCell(number, cell, earlier_run(cell))]))
 

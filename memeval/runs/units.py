@@ -64,12 +64,10 @@ class StoredRows:
         self._verdicts: dict[Path, SoundRows[VerdictRow]] = {}
 
     def answers(self, cell: Cell, seed: int) -> SoundRows[AnswerRow | IngestRow]:
-        """The answers of a repeat."""
         path, header = cell.answers_file(seed), answers_header(cell.keys(seed), seed)
         return _read_once(self._answers, path, lambda: _read(path, header, answer_or_ingest))
 
     def verdicts(self, cell: Cell, seed: int) -> SoundRows[VerdictRow]:
-        """The verdicts of a repeat."""
         path, header = cell.verdicts_file(seed), verdicts_header(cell.keys(seed), seed)
         return _read_once(self._verdicts, path, lambda: _read(path, header, VerdictRow.from_json))
 
@@ -104,12 +102,10 @@ class StageUnits(Struct):
 
     @property
     def count(self) -> int:
-        """Number of all units."""
         return sum(map(len, self.asked.values()))
 
     @property
     def finished(self) -> int:
-        """Number of units that are on disk."""
         return sum(map(len, self.done.values()))
 
 

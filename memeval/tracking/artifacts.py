@@ -19,7 +19,6 @@ PLOTS = "plots"
 
 
 def log_run_files(client: MlflowClient, run_id: str, folder: Path) -> None:
-    """Logs the files of a run folder, and the records as a table."""
     texts = {}
     if (folder / RECORDS_FILE).exists():
         texts[payload.TABLE_FILE] = payload.records_table(folder)

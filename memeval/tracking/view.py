@@ -184,7 +184,6 @@ def param_column(setting: str) -> str:
 
 
 def figures_of_view(tag: str) -> list[str]:
-    """The columns of figures in a shared view."""
     return list(filter(_is_figure, viewed_columns(tag)))
 
 

@@ -125,7 +125,6 @@ def _read(run: Run, metric: Metric) -> dict[str, _Answer]:
 
 
 def _claimed_answers(answers: Answers, match: Match) -> dict[str, _Answer]:
-    """The answers in the categories of a claim."""
     categories = match.claim.protocol.categories
     if categories is None:
         return dict(answers)

@@ -82,7 +82,6 @@ class Match(Struct, frozen=True):
         return [*self.texts(Sameness.OTHER), *self.texts(Sameness.NOT_DISCLOSED)]
 
     def texts(self, kind: Sameness) -> tuple[str, ...]:
-        """The aspects of one kind, in words."""
         return tuple(aspect.text for aspect in self.aspects if aspect.sameness is kind)
 
 
@@ -146,7 +145,6 @@ def rests_on_answers(metric: str) -> bool:
 
 
 def claimed_rows(protocol: Protocol, summary: RunSummary) -> list[CategoryResult]:
-    """The run's categories that a claim is about."""
     if protocol.categories is None:
         return list(summary.categories)
 

@@ -32,7 +32,6 @@ class Reproduction(Struct, frozen=True):
 
     @property
     def command(self) -> str:
-        """The command that starts the run."""
         return shlex.join(["python", "-m", "memeval", *self.words])
 
     @property

@@ -86,7 +86,6 @@ class GateResult(Struct, frozen=True):
 
     @property
     def status(self) -> int:
-        """The exit status."""
         if self.outcome is GateOutcome.BROKEN:
             return BROKEN_STATUS
 
@@ -164,7 +163,6 @@ def _must_pass(name: str, before: float | None, now: float | None, metric: Metri
 def _by_category(
     questions: Sequence[str], baseline: Baseline, scores: RunScores
 ) -> Iterator[GatedChange]:
-    """The change in each category, by name."""
     groups: dict[str, list[str]] = {}
     for name in questions:
         groups.setdefault(scores.questions[name].category_name, []).append(name)
@@ -265,7 +263,6 @@ def _not_comparable(
 def _change(
     name: str, questions: Sequence[str], baseline: Baseline, scores: RunScores
 ) -> GatedChange:
-    """The difference on some questions."""
     deltas = deltas_of(scores.values, baseline.values, questions)
     cases, weights = cases_of(scores, questions), weights_of(scores, questions)
     result = clustered_difference(deltas, cases, weights, most=1.0)

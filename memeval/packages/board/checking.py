@@ -195,7 +195,6 @@ def _data_here(run: Run) -> str:
 
 @cache
 def _code_digest() -> str:
-    """Digest of all code of memeval."""
     digest = hashlib.sha256()
     folder = Path(memeval.__file__).parent
     for path in sorted(folder.rglob("*.py")):

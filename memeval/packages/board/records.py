@@ -122,7 +122,6 @@ class BoardAnswer(Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """Number of such answers."""
         return sum(self.systems.values())
 
 
@@ -212,5 +211,4 @@ class Board(BoardData):
     """Number of packages whose earlier findings were used."""
 
     def package(self, id: str) -> PackageData:
-        """The package of an id."""
         return next(package for package in self.packages if package.id == id)

@@ -79,7 +79,6 @@ def write_board(board: Board, folder: Path) -> None:
 
 
 def site_files(board: Board) -> Iterator[tuple[str, str]]:
-    """The files of the site with their content."""
     yield "index.html", _front(board)
     yield "matrix.html", _matrix(board)
     yield "disputes.html", _page("disputes", board, "Disputes")
@@ -116,7 +115,6 @@ def site_files(board: Board) -> Iterator[tuple[str, str]]:
 
 
 def systems_of(board: Board) -> list[str]:
-    """The names of all systems."""
     systems: set[str] = set()
     for table in board.tables:
         systems.update(row.system for row in table.rows)

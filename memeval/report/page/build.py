@@ -108,7 +108,6 @@ def with_figures(rows: Sequence[Sequence[ShownFigure]]) -> list[tuple[ShownFigur
 
 
 def has_figure(column: Sequence[ShownFigure]) -> bool:
-    """Whether a row has a figure in a column."""
     return any(figure.text not in {"", NONE} for figure in column)
 
 

@@ -75,7 +75,6 @@ def outcome_letter(records: Sequence[Record]) -> str:
 
 
 def answer_letter(record: Record) -> str:
-    """How one answer ended."""
     # Nothing failed: an answer can't be read, or none was requested.
     if record.status in (Status.UNPARSED, Status.RETRIEVED):
         return UNSCORED

@@ -55,7 +55,6 @@ def write_page(
 
 
 def render(data: PageData) -> str:
-    """The page's HTML."""
     style = _source("style.css")
     script = "\n".join(_source(f"{name}.js") for name in SCRIPTS)
     labels, keys, unscored = [], [], []

@@ -58,7 +58,6 @@ class Curves(Struct, frozen=True):
 
     @property
     def cells(self) -> list[RunSummary]:
-        """The cells of all lines."""
         return list(chain.from_iterable(self.lines.values()))
 
     @property
@@ -97,7 +96,6 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def value_of(cell: RunSummary, setting: str) -> float:
-    """The number of a cell; 0 if it has none."""
     value = cell.params.get(setting)
     if not is_number(value):
         return 0.0

@@ -104,7 +104,6 @@ def map_panel(columns: Sequence[Column], depths: Sequence[str], title: str = "")
 
 
 def accuracy_by_depth(cell: RunSummary) -> dict[str, float | None]:
-    """A cell's accuracy at each depth."""
     return {row.category: row.accuracy for row in cell.facets[DEPTH]}
 
 

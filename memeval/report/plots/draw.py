@@ -293,7 +293,6 @@ def draw_intervals(
 
 
 def draw_cell(axes: Axes, cell: MatrixCell, across: Axis, up: Axis) -> None:
-    """Draws a cell of a matrix, with its words."""
     corner = across.at(cell.x - 0.48), up.at(cell.y - 0.48)
     width, height = across.at(cell.x + 0.48) - corner[0], up.at(cell.y + 0.48) - corner[1]
     # Below the shade, so that an empty cell is visible, too.

@@ -157,7 +157,6 @@ class Panel(Struct, frozen=True):
 
     @property
     def all_marks(self) -> list[Mark]:
-        """Its marks, joined or not."""
         return [*self.marks, *chain.from_iterable(self.lines)]
 
 

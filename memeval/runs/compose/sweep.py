@@ -166,7 +166,6 @@ class SweepComposer:
         return self._loader.load_sweep_config(self._master, list(lines))
 
     def _read(self, text: str) -> ParsedOverride:
-        """An override, parsed once."""
         if text not in self._words:
             (override,) = self._parser.parse_overrides([text])
             sources = self._loader.get_sources()

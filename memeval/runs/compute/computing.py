@@ -98,7 +98,6 @@ class UnitComputer:
         return State(loads, in_flight.under_way, in_flight.sent, in_flight.lost)
 
     async def aclose(self) -> None:
-        """Closes the connections."""
         if self._lane is not None:
             await self._lane.connections.aclose()
 

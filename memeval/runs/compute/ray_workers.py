@@ -120,12 +120,10 @@ class Cluster:
 
     @property
     def nodes(self) -> int:
-        """Nodes that are up."""
         return len([node for node in ray.nodes() if node["Alive"]])
 
     @property
     def processors(self) -> int:
-        """Processors of all nodes."""
         return int(ray.cluster_resources().get("CPU", 0))
 
     def close(self) -> None:
@@ -412,7 +410,6 @@ class RayWorkers:
             ray.kill(worker.actor)
 
     def close(self) -> None:
-        """Disconnects from the cluster."""
         for worker in self._all_workers:
             worker.leave()
 

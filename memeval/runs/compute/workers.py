@@ -317,7 +317,6 @@ class _Worker:
 
     @property
     def open_count(self) -> int:
-        """Number of its open units."""
         return len(self._units)
 
     async def compute(self, unit: WorkUnit, keeper: Keeper) -> UnitDone:

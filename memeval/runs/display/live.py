@@ -31,7 +31,6 @@ class LiveFigures(Struct):
 
     @property
     def loads(self) -> Sequence[Load]:
-        """Loads of its endpoints."""
         return self.connections.loads() if self.connections else []
 
     @property
@@ -41,7 +40,6 @@ class LiveFigures(Struct):
 
     @property
     def retries(self) -> int:
-        """Number of retries."""
         return sum(load.retries for load in self.loads)
 
     @property
@@ -50,12 +48,10 @@ class LiveFigures(Struct):
         return sum(load.failures for load in self.loads)
 
     def add_score(self, score: float) -> None:
-        """Adds the score of a judged question."""
         self.score += score
         self.scored += 1
 
     def add_usages(self, usages: Sequence[Usage]) -> None:
-        """Adds the calls of a row."""
         from memeval.results.prices import total_cost_usd
 
         paid = []

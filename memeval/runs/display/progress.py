@@ -238,7 +238,6 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="memeval-heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -266,7 +265,6 @@ class Countdown:
         self._next = clock() + self.QUIET_S
 
     def done(self) -> None:
-        """Counts one more item as done."""
         self._count.done += 1
         now = self._clock()
         if now < self._next or self._count.done >= self._count.total:

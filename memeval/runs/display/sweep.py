@@ -169,7 +169,6 @@ class SweepDisplay:
         self.say(self.summary())
 
     def progress(self, planned: PlannedCell) -> CellStages:
-        """The progress of a cell that begins."""
         name = self._names[planned.number]
         words = [word for word in name.split() if word not in self._shared]
         cell = CellStages(name, self, short_name=" ".join(words))
@@ -177,7 +176,6 @@ class SweepDisplay:
         return cell
 
     def report_end(self, outcome: CellOutcome) -> None:
-        """Reports the end of a cell."""
         self._ended += 1
         name = self._names[outcome.planned.number]
         cell = self._cells.pop(outcome.planned.number, None)
@@ -199,11 +197,9 @@ class SweepDisplay:
             self.say(f"{position} {name}: {end}")
 
     def spent(self, usages: Sequence[Usage]) -> None:
-        """Adds the calls of a row of a cell."""
         self.live.add_usages(usages)
 
     def watch(self, connections: Connections) -> None:
-        """Sets the connections of all cells."""
         self.live.connections = connections
 
     def tick(self) -> None:

@@ -116,7 +116,6 @@ def _entities(text: str, _: Draw) -> str:
 
 
 def _counts(_: str, draw: Draw) -> str:
-    """Counts of a judge of summaries."""
     counts = {"fluent": 1, "conveyed": draw.randint(0, 4), "points": 4}
     return json.dumps({**counts, "supported": draw.randint(0, 3), "sentences": 3})
 

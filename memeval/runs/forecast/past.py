@@ -32,7 +32,6 @@ class PastMeans(Struct):
     _seconds: dict[Kind, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, summary: RunSummary) -> None:
-        """Adds the data of a run."""
         params = summary.params
         for role, setting in _FORM.items():
             model = params.get(_OWN_MODEL.get(role, "llm.model")) or params.get("llm.model")

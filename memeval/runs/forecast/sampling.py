@@ -52,7 +52,6 @@ class Extent(Struct):
     verdicts: dict[str, int] = field(default_factory=dict)
 
     def add(self, repeat: OpenRepeat, cases: Sequence[EvalCase]) -> None:
-        """Adds cases of a repeat."""
         keys = repeat.planned.cell.keys(repeat.seed)
         questions = count_questions(cases)
         # Counting characters takes a while on large data: once per key.
@@ -73,7 +72,6 @@ class Extent(Struct):
 
 
 def count_questions(cases: Sequence[EvalCase]) -> int:
-    """Questions of all cases."""
     return sum(len(case.questions) for case in cases)
 
 
@@ -96,7 +94,6 @@ def sample_cases(cases: Sequence[EvalCase], most: int, turns: int) -> Sequence[E
 
 
 def evenly_spaced(items: Sequence[T], count: int) -> list[T]:
-    """At most `count` items, evenly spread."""
     if len(items) <= count:
         return list(items)
 

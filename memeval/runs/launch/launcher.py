@@ -88,7 +88,6 @@ class SweepLauncher(Launcher):
         return [job_return(ends.get(initial_job_idx + at)) for at in range(len(job_overrides))]
 
     def start(self, plan: Plan) -> ComputePool | None:
-        """Starts the processes that compute."""
         from memeval.runs.compute.workers import start_workers
 
         return start_workers(plan, self.processes)
