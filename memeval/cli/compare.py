@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from memeval.report.comparison import by_dataset, comparison_csv, comparison_mar
 from memeval.results.files import writing
 from memeval.results.private import make_folder
 from memeval.results.run import Run
-from memeval.text.names import file_name
+from memeval.text.names import file_name, text_digest
 
 USAGE = f"""
 compares finished runs on the questions that both scored
@@ -118,4 +117,4 @@ def comparison_name(comparisons: Sequence[Comparison]) -> str:
     if comparisons[0].adjustment != MAX_T:
         parts.append(comparisons[0].adjustment)
 
-    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
+    return text_digest(" ".join(parts))[:12]

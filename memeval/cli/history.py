@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from memeval.results import run_cost_usd
 from memeval.results.files import writing
 from memeval.results.private import make_folder
 from memeval.runs.display.terminal import folded
+from memeval.text.names import text_digest
 
 COLUMNS = ["version", "n", "accuracy", "recall@10", "cost $", "answer ms", "when"]
 
@@ -73,7 +73,7 @@ def draw(history: History) -> Path:
     from memeval.report.plots.history import history_plot
 
     keys = " ".join(run.key for run in history.runs)
-    folder = outputs_dir() / "history" / hashlib.sha256(keys.encode()).hexdigest()[:12]
+    folder = outputs_dir() / "history" / text_digest(keys)[:12]
     with writing(folder):
         make_folder(folder)
         plot = history_plot([run.summary for run in history.runs], history.names)

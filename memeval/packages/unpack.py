@@ -6,7 +6,6 @@ these rows, whatever its key.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -30,6 +29,7 @@ from memeval.results.private import make_folder
 from memeval.results.run import Run
 from memeval.results.summary import IMPORTED_RUNS, PACKAGE_RUN, PACKAGE_TAG
 from memeval.results.texts import WITHHELD, reference
+from memeval.text.names import text_digest
 from memeval.text.shown import one_line
 
 
@@ -82,7 +82,7 @@ def unpack(path: Path, allowed_signers: Path | None = None) -> Unpacked:
 
 def imported_key(package: str, key: str) -> str:
     """The key of a run that came in a package: a run of this home may have the original key."""
-    return hashlib.sha256(f"{package} {key}".encode()).hexdigest()[:16]
+    return text_digest(f"{package} {key}")[:16]
 
 
 def _adopt_run(package: Package, run: Run, signer: str) -> bool:

@@ -5,7 +5,6 @@ Nothing here talks to MLflow.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -23,7 +22,7 @@ from memeval.metrics.registry import metrics_at, texts_at
 from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
 from memeval.results.fields import as_plain
 from memeval.results.summary import OWN_TAG, as_yaml
-from memeval.text.names import digest_name
+from memeval.text.names import digest_name, text_digest
 from memeval.text.redaction import redacted, without_known_in
 
 PARAM_LIMIT, TAG_LIMIT = 6000, 8000
@@ -224,7 +223,7 @@ def fingerprint(summary: RunSummary) -> str:
     # Neither times nor commands: with them, the same results would be logged again as a second run.
     text = json.dumps(described, sort_keys=True, ensure_ascii=False)
 
-    return hashlib.sha256(text.encode()).hexdigest()
+    return text_digest(text)
 
 
 def records_table(folder: Path) -> str:

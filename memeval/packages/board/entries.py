@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,6 +16,7 @@ from memeval.packages.unpack import imported_key
 from memeval.report.differences import IMPORTED_FILE, system_of
 from memeval.results import RunSummary, is_imported
 from memeval.results.run import Run
+from memeval.text.names import text_digest
 
 BASELINES = ("full_history", "files", "bm25", "no_memory")
 ORACLE = "oracle"
@@ -85,4 +85,4 @@ def entries_of(
 def protocol_id(package: Package, key: str) -> str:
     """Twelve hex digits of a run's protocol."""
     text = json.dumps(package.manifest.protocols[key], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return text_digest(text)[:12]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 from itertools import starmap, zip_longest
@@ -21,6 +20,7 @@ from memeval.report.escaping import html
 from memeval.report.page.write import FILES, load_template, policy, raw
 from memeval.results.fields import as_plain
 from memeval.results.files import as_json, writing
+from memeval.text.names import text_digest
 from memeval.text.shown import counted, one_line
 
 BOARD_FILE, SCHEMA_FILE, FEED_FILE = "board.json", "board.schema.json", "feed.xml"
@@ -124,7 +124,7 @@ def systems_of(board: Board) -> list[str]:
 
 def system_file(system: str) -> str:
     """The file of a system's page: a digest, as a name may contain any character."""
-    return f"systems/{hashlib.sha256(system.encode()).hexdigest()[:12]}.html"
+    return f"systems/{text_digest(system)[:12]}.html"
 
 
 def _questions(
@@ -158,8 +158,8 @@ def _questions(
 
 def question_file(table: BoardTable, question: BoardQuestion) -> str:
     """The file of a question's page: a digest, as an id may contain any character."""
-    name = f"{table.id} {question.id}".encode()
-    return f"questions/{hashlib.sha256(name).hexdigest()[:12]}.html"
+    digest = text_digest(f"{table.id} {question.id}")
+    return f"questions/{digest[:12]}.html"
 
 
 def _front(board: Board) -> str:
