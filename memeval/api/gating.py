@@ -4,66 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from memeval.api.arguments import check_types
 from memeval.comparison.finding import check_records, usual_metric
 from memeval.comparison.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
-from memeval.comparison.gating.output import gate_json, gate_junit, gate_markdown, sentence
-from memeval.comparison.gating.verdict import GateResult, GateRules, judge_run, not_sound
+from memeval.comparison.gating.output import Gate
+from memeval.comparison.gating.verdict import GateRules, judge_run, not_sound
 from memeval.comparison.scores import read_scores
 from memeval.errors import UserError
 from memeval.metrics.metric import POINTS, Metric
 from memeval.metrics.registry import metric_named
 from memeval.results.run import Run
-from memeval.text.redaction import redacted_in
 from memeval.text.shown import one_line
 
 
 class UnsoundError(UserError):
     """The figures of a run mean nothing on their own, so it can't be a baseline."""
-
-
-@dataclass(frozen=True, repr=False)
-class Gate:
-    """A run, compared with its baseline."""
-
-    run: Run
-    baseline: Baseline
-    metric: Metric
-    rules: GateRules
-    result: GateResult
-
-    def __repr__(self) -> str:
-        return self.sentence
-
-    @property
-    def status(self) -> int:
-        """The exit status of the command: 0 fine, 1 worse, 3 broken or not comparable."""
-        return self.result.status
-
-    @property
-    def sentence(self) -> str:
-        """The verdict in words."""
-        return sentence(self.result, self.metric, self.rules)
-
-    @property
-    def markdown(self) -> str:
-        """The verdict with its tables, as in `gate.md`."""
-        return gate_markdown(self.result, self.baseline, self.run, self.metric, self.rules)
-
-    @property
-    def junit(self) -> str:
-        """The verdict as JUnit's XML, as in `junit.xml`."""
-        return gate_junit(self.result, self.metric, self.rules)
-
-    def to_json(self) -> dict[str, Any]:
-        """The verdict as in `gate.json`."""
-        content = gate_json(self.result, self.baseline, self.run, self.metric, self.rules)
-        redacted: dict[str, Any] = redacted_in(content)
-        return redacted
 
 
 @check_types

@@ -15,7 +15,7 @@ from made_runs import Scores, example, in_conversations, made_run
 from memeval.api.gating import bless
 from memeval.comparison.build import compare_runs
 from memeval.comparison.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
-from memeval.comparison.gating.output import gate_junit, gate_markdown, sentence
+from memeval.comparison.gating.output import Gate
 from memeval.comparison.gating.verdict import GateOutcome, GateResult, GateRules, judge_run
 from memeval.comparison.scores import read_scores
 from memeval.comparison.sentences import sentence as compared_in_words
@@ -40,6 +40,10 @@ def judged(
     return judge_run(baseline, run, scores, ACCURACY, rules=GateRules(**rules), must_pass=must_pass)
 
 
+def gate_of(baseline: Baseline, run: Run, result: GateResult, **rules: float) -> Gate:
+    return Gate(run, baseline, ACCURACY, GateRules(**rules), result)
+
+
 def runs(folder: Path, *names: str) -> list[Run]:
     return [made_run(folder / name, name, example(name)) for name in names]
 
@@ -61,12 +65,11 @@ def test_loss_whose_interval_excludes_zero_is_worse(tmp_path: Path) -> None:
     assert result.change is not None and result.change.result.p == 0.03125
     assert (result.change.result.low, result.change.result.high) == pytest.approx((-0.7, -0.2))
     assert (result.before, result.now) == pytest.approx((35 / 60, 8 / 60))
-    assert "Worse than the baseline: −45.0 [−70.0, −20.0] points of accuracy (p .031)" in sentence(
-        result, ACCURACY, GateRules()
-    )
+    worse = "Worse than the baseline: −45.0 [−70.0, −20.0] points of accuracy (p .031)"
+    assert worse in gate_of(baseline_from(good), bad, result).sentence
     within = judged(baseline_from(good), bad, margin=0.4525)
     assert (within.outcome, within.status) == (GateOutcome.INCONCLUSIVE, 0)
-    told = sentence(within, ACCURACY, GateRules(margin=0.4525))
+    told = gate_of(baseline_from(good), bad, within, margin=0.4525).sentence
     assert told == (
         "A loss is shown, but it is smaller than --margin 45.25: −45.0 [−70.0, −20.0] points of "
         "accuracy (p .031)."
@@ -78,19 +81,18 @@ def test_too_few_conversations_are_inconclusive_and_not_non_inferior(tmp_path: P
     (good,) = runs(tmp_path, "A")
     none = all_wrong(tmp_path)
     result = judged(baseline_from(good), none)
-    shown = gate_markdown(result, baseline_from(good), none, ACCURACY, GateRules())
+    shown = gate_of(baseline_from(good), none, result).markdown
     assert "now 0.0 %, baseline" in shown and shown.count("too few") == 1
     assert (result.outcome, result.status) == (GateOutcome.INCONCLUSIVE, 0)
     assert result.change is not None and result.change.result.low is None
-    assert "5 conversations are too few to show any difference; 10 would show" in sentence(
-        result, ACCURACY, GateRules()
-    )
+    few = "5 conversations are too few to show any difference; 10 would show"
+    assert few in gate_of(baseline_from(good), none, result).sentence
     demanded = judged(baseline_from(good), all_wrong(tmp_path), non_inferior=0.2)
     assert (demanded.outcome, demanded.status) == (GateOutcome.INFERIOR, 1)
     # Without any change there is no loss to rule out.
     same = judged(baseline_from(good), good, non_inferior=0.0004)
     assert same.outcome is GateOutcome.NON_INFERIOR
-    told = sentence(same, ACCURACY, GateRules(non_inferior=0.0004))
+    told = gate_of(baseline_from(good), good, same, non_inferior=0.0004).sentence
     assert told.startswith("Non-inferior: a loss of 0.04 points is ruled out")
 
 
@@ -102,9 +104,8 @@ def test_interval_around_zero_is_inconclusive_and_may_be_inferior(
     result = judged(baseline, after)
     assert (result.outcome, result.status) == (GateOutcome.INCONCLUSIVE, 0)
     assert result.change is not None and result.change.result.low == pytest.approx(-0.2)
-    assert "The smallest difference this data could reliably detect is" in sentence(
-        result, ACCURACY, GateRules()
-    )
+    smallest = "The smallest difference this data could reliably detect is"
+    assert smallest in gate_of(baseline, after, result).sentence
     assert judged(baseline, after, non_inferior=0.2).outcome is GateOutcome.INFERIOR
     assert judged(baseline, after, non_inferior=0.2).status == 1
     # Points divided by 100 may be a little more than the same share of questions.
@@ -196,7 +197,7 @@ def test_incomparable_run_is_broken(
     result = judged(baseline_from(good), other)
     assert (result.outcome, result.status) == (GateOutcome.BROKEN, 3)
     assert reason in result.reasons[0]
-    shown = gate_markdown(result, baseline_from(good), other, ACCURACY, GateRules())
+    shown = gate_of(baseline_from(good), other, result).markdown
     assert "points of accuracy" not in shown and "Δ" not in shown
 
 
@@ -205,7 +206,7 @@ def test_a_mean_over_the_questions_that_both_scored_says_so(tmp_path: Path) -> N
     scores: Scores = {**in_conversations([5, 5, 7, 5, 5, 8], 10), NAMED: [None]}
     partly = made_run(tmp_path / "partly", "partly", scores)
     baseline = baseline_from(good)
-    shown = gate_markdown(judged(baseline, partly), baseline, partly, ACCURACY, GateRules())
+    shown = gate_of(baseline, partly, judged(baseline, partly)).markdown
     assert "now 57.6 %, baseline 57.6 %, on the 59 questions that both scored." in shown
 
 
@@ -298,11 +299,11 @@ def test_hostile_text_is_escaped_in_junit_and_markdown(tmp_path: Path) -> None:
     (named, *_) = _plain(scores)
     baseline = baseline_from(good, named)
     result = judged(baseline, good)
-    xml = gate_junit(result, ACCURACY, GateRules())
+    gate = gate_of(baseline, good, result)
+    xml = gate.junit
     suite = ElementTree.fromstring(xml)
     assert suite.get("tests") == str(len(suite)) and "\x1b" not in xml
-    markdown = gate_markdown(result, baseline, good, ACCURACY, GateRules())
-    assert "\x1b" not in markdown and "<b>" not in markdown
+    assert "\x1b" not in gate.markdown and "<b>" not in gate.markdown
 
 
 def _plain(scores: Scores) -> Scores:
@@ -316,8 +317,8 @@ def test_junit_has_a_case_per_category_and_must_pass(tmp_path: Path) -> None:
     right = in_conversations([4] * 6)
     bad = made_run(tmp_path / "bad", "bad", {name: [float(name == NAMED)] for name in right})
     good = made_run(tmp_path / "good", "good", right)
-    result = judged(baseline_from(good, NAMED, "conv-0/q1"), bad)
-    suite = ElementTree.fromstring(gate_junit(result, ACCURACY, GateRules()))
+    baseline = baseline_from(good, NAMED, "conv-0/q1")
+    suite = ElementTree.fromstring(gate_of(baseline, bad, judged(baseline, bad)).junit)
     failed = {case.get("name"): case.find("failure") is not None for case in suite}
     assert list(failed) == [
         "all questions",

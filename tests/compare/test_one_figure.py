@@ -20,7 +20,7 @@ from memeval.comparison.build import compare_runs
 from memeval.comparison.files import comparison_markdown as differences_markdown
 from memeval.comparison.files import comparison_tex, differences_csv
 from memeval.comparison.gating.baseline import baseline_of
-from memeval.comparison.gating.output import gate_json, gate_markdown
+from memeval.comparison.gating.output import Gate
 from memeval.comparison.gating.verdict import GateOutcome, GateResult, GateRules, judge_run
 from memeval.comparison.page import difference_row, write_page_of
 from memeval.comparison.records import Comparison, Difference
@@ -207,8 +207,9 @@ def test_a_difference_is_the_same_everywhere(pair: list[Run], tmp_path: Path) ->
     assert gate.change is not None and gate.change.result == result
     assert gate.outcome is GateOutcome.BETTER
     before = baseline_of(pair[0], ACCURACY, read_scores(pair[0], ACCURACY), ())
-    assert shown in gate_markdown(gate, before, pair[1], ACCURACY, GateRules())
-    content = gate_json(gate, before, pair[1], ACCURACY, GateRules())
+    verdict = Gate(pair[1], before, ACCURACY, GateRules(), gate)
+    assert shown in verdict.markdown
+    content = verdict.to_json()
     assert (content["difference"]["low"], content["p"]) == (result.low, result.p)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import asdict
@@ -24,6 +25,7 @@ from memeval.report.escaping import inline
 from memeval.report.junit import JunitCase, as_junit
 from memeval.report.tables import table
 from memeval.results.run import Run
+from memeval.text.redaction import redacted_in
 from memeval.text.shown import one_line, some_of
 
 JSON_VERSION = 1
@@ -34,41 +36,166 @@ LONGEST_VALUE = 60
 """Maximum characters of a setting's value in the list of differences."""
 
 
-def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
-    """The verdict in words that promise no more than the data show."""
-    if result.outcome is GateOutcome.BROKEN or result.change is None:
-        return f"Broken: not comparable with the baseline: {'; '.join(result.reasons)}."
+@dataclass(frozen=True, repr=False)
+class Gate:
+    """A run, compared with its baseline."""
 
-    amount = f"{_points(result.change)} points of {metric.name}"
-    failed = _failed_questions(result)
-    # As the user wrote it: .04 points are not 0.0.
-    limit = f"{100 * (rules.non_inferior or 0):g}"
-    difference = result.change.result
-    tested = f"{amount} (p {probability(difference.p)})"
-    inconclusive = f"Inconclusive, which does not prove equality: no difference is shown: {amount}."
-    lost = is_loss(difference, metric)
-    if lost:
-        margin = 100 * rules.margin
-        inconclusive = f"A loss is shown, but it is smaller than --margin {margin:g}: {tested}."
+    run: Run
+    baseline: Baseline
+    metric: Metric
+    rules: GateRules
+    result: GateResult
 
-    sentences = {
-        GateOutcome.WORSE: f"Worse than the baseline: {tested}.",
-        GateOutcome.MUST_PASS: (
-            f"Questions that must pass fail: {', '.join(failed)}. All: {amount}."
-        ),
-        GateOutcome.INFERIOR: f"A loss of {limit} points can't be ruled out: {amount}.",
-        GateOutcome.NON_INFERIOR: f"Non-inferior: a loss of {limit} points is ruled out: {amount}.",
-        GateOutcome.UNCHANGED: f"Unchanged: {metric.name} is the same on every question.",
-        GateOutcome.BETTER: f"Better than the baseline: {tested}.",
-        GateOutcome.INCONCLUSIVE: inconclusive,
-    }
-    words = sentences[result.outcome]
-    # If a loss is shown, the smallest detectable difference is irrelevant.
-    if result.outcome in (GateOutcome.INCONCLUSIVE, GateOutcome.INFERIOR) and not lost:
-        ending = detection_limit(difference, POINTS.name)
-        words = f"{words} {ending[0].upper()}{ending[1:]}."
+    def __repr__(self) -> str:
+        return self.sentence
 
-    return words
+    @property
+    def status(self) -> int:
+        """The exit status of the command: 0 fine, 1 worse, 3 broken or not comparable."""
+        return self.result.status
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words that promise no more than the data show."""
+        result, metric, rules = self.result, self.metric, self.rules
+        if result.outcome is GateOutcome.BROKEN or result.change is None:
+            return f"Broken: not comparable with the baseline: {'; '.join(result.reasons)}."
+
+        amount = f"{_points(result.change)} points of {metric.name}"
+        failed = _failed_questions(result)
+        # As the user wrote it: .04 points are not 0.0.
+        limit = f"{100 * (rules.non_inferior or 0):g}"
+        difference = result.change.result
+        tested = f"{amount} (p {probability(difference.p)})"
+        inconclusive = (
+            f"Inconclusive, which does not prove equality: no difference is shown: {amount}."
+        )
+        lost = is_loss(difference, metric)
+        if lost:
+            margin = 100 * rules.margin
+            inconclusive = f"A loss is shown, but it is smaller than --margin {margin:g}: {tested}."
+
+        sentences = {
+            GateOutcome.WORSE: f"Worse than the baseline: {tested}.",
+            GateOutcome.MUST_PASS: (
+                f"Questions that must pass fail: {', '.join(failed)}. All: {amount}."
+            ),
+            GateOutcome.INFERIOR: f"A loss of {limit} points can't be ruled out: {amount}.",
+            GateOutcome.NON_INFERIOR: (
+                f"Non-inferior: a loss of {limit} points is ruled out: {amount}."
+            ),
+            GateOutcome.UNCHANGED: f"Unchanged: {metric.name} is the same on every question.",
+            GateOutcome.BETTER: f"Better than the baseline: {tested}.",
+            GateOutcome.INCONCLUSIVE: inconclusive,
+        }
+        words = sentences[result.outcome]
+        # If a loss is shown, the smallest detectable difference is irrelevant.
+        if result.outcome in (GateOutcome.INCONCLUSIVE, GateOutcome.INFERIOR) and not lost:
+            ending = detection_limit(difference, POINTS.name)
+            words = f"{words} {ending[0].upper()}{ending[1:]}."
+
+        return words
+
+    @property
+    def markdown(self) -> str:
+        """The verdict with its tables, as in `gate.md`."""
+        result, baseline, run = self.result, self.baseline, self.run
+        tokens, cost_usd = tokens_and_usd(run.summary)
+        lines = [f"## memeval gate: {MARKS[result.status]}", ""]
+        for words in filter(None, [headline(result, baseline), self.sentence]):
+            lines += [inline(words), ""]
+
+        before, now = figure(result.before, POINTS.name), figure(result.now, POINTS.name)
+        rows = [
+            (inline(self.metric.name), before, now),
+            ("tokens", count(baseline.tokens), count(tokens)),
+            ("cost $", dollars(baseline.cost_usd), dollars(cost_usd)),
+        ]
+        lines += table(("", "baseline", "now"), rows)
+        if result.change is not None:
+            changes = [result.change, *result.categories]
+            lines += ["", *table(("", "questions", "Δ points [95 %]"), map(_row, changes))]
+            lines += ["", f"- {inline(_remark(result.change))}"]
+
+        for title, names in (("Worse", result.lost), ("Better", result.gained)):
+            if names:
+                some = some_of([inline(one_line(name, 80)) for name in names], MOST_LISTED)
+                lines += ["", f"{title}, by question ({len(names):,}): {some}."]
+
+        if result.must_pass:
+            passed = len(result.must_pass) - len(_failed_questions(result))
+            lines += ["", f"Must pass: {passed} of {len(result.must_pass)} pass."]
+
+        changed = changed_settings(baseline, run)
+        if changed:
+            shown = [tuple(map(inline, row)) for row in changed]
+            lines += ["", *table(("setting", "baseline", "now"), shown)]
+
+        lines += ["", f"- now: {inline(one_line(run.name))} ({inline(run.key)})"]
+        lines += [f"- baseline: {inline(one_line(baseline.name))} ({inline(baseline.run_key)})"]
+        return "\n".join(lines) + "\n"
+
+    @property
+    def junit(self) -> str:
+        """The verdict as JUnit's XML: one case for all questions, one per category and one per
+        question that must pass.
+
+        A category fails only if the run as a whole is worse and the category's whole interval is a
+        loss: categories are not tested one by one.
+        """
+        result, metric, problem = self.result, self.metric, None
+        if result.outcome is GateOutcome.BROKEN:
+            problem = "error"
+        elif result.outcome in (GateOutcome.WORSE, GateOutcome.INFERIOR):
+            problem = "failure"
+
+        cases = [JunitCase("all questions", self.sentence, problem)]
+        is_worse, unit = result.outcome is GateOutcome.WORSE, POINTS.name
+        for change in result.categories:
+            words = f"{_points(change)} points of {metric.name}, {change.result.count} questions"
+            problem = "failure" if is_worse and is_loss(change.result, metric) else None
+            cases.append(JunitCase(f"category {change.name}", words, problem))
+
+        for question in result.must_pass:
+            now, before = with_unit(question.now, unit), with_unit(question.before, unit)
+            words = f"{metric.name} {now}, in the baseline {before}"
+            problem = None if question.passes else "failure"
+            cases.append(JunitCase(f"must pass {question.question_id}", words, problem))
+
+        return as_junit("memeval gate", "memeval.comparison.gating", cases)
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as in `gate.json`. Shares are in [0, 1]."""
+        result, baseline, run = self.result, self.baseline, self.run
+        tokens, cost_usd = tokens_and_usd(run.summary)
+        difference = p = None
+        if result.change is not None:
+            difference, p = _change_json(result.change), result.change.result.p
+
+        settings = changed_settings(baseline, run)
+        members = ("name", "baseline", "now")
+        content = {
+            "version": JSON_VERSION,
+            "outcome": result.outcome.value,
+            "status": result.status,
+            "sentence": self.sentence,
+            "reasons": list(result.reasons),
+            "metric": self.metric.name,
+            "rules": asdict(self.rules),
+            "run": {"key": run.key, "name": run.name, "value": result.now},
+            "baseline": {"key": baseline.run_key, "name": baseline.name, "value": result.before},
+            "difference": difference,
+            "p": p,
+            "categories": list(map(_change_json, result.categories)),
+            "must_pass": list(map(asdict, result.must_pass)),
+            "settings": [dict(zip(members, row, strict=True)) for row in settings],
+            "lost": list(result.lost),
+            "gained": list(result.gained),
+            "tokens": {"baseline": baseline.tokens, "now": tokens},
+            "cost_usd": {"baseline": baseline.cost_usd, "now": cost_usd},
+        }
+        redacted: dict[str, Any] = redacted_in(content)
+        return redacted
 
 
 def headline(result: GateResult, baseline: Baseline) -> str:
@@ -90,46 +217,6 @@ def _points(change: GatedChange) -> str:
 def _failed_questions(result: GateResult) -> list[str]:
     failed = [question for question in result.must_pass if not question.passes]
     return [one_line(question.question_id, 80) for question in failed]
-
-
-def gate_markdown(
-    result: GateResult, baseline: Baseline, run: Run, metric: Metric, rules: GateRules
-) -> str:
-    """The verdict with its figures, for a terminal and for the summary of a CI step."""
-    tokens, cost_usd = tokens_and_usd(run.summary)
-    lines = [f"## memeval gate: {MARKS[result.status]}", ""]
-    for words in filter(None, [headline(result, baseline), sentence(result, metric, rules)]):
-        lines += [inline(words), ""]
-
-    before, now = figure(result.before, POINTS.name), figure(result.now, POINTS.name)
-    rows = [
-        (inline(metric.name), before, now),
-        ("tokens", count(baseline.tokens), count(tokens)),
-        ("cost $", dollars(baseline.cost_usd), dollars(cost_usd)),
-    ]
-    lines += table(("", "baseline", "now"), rows)
-    if result.change is not None:
-        changes = [result.change, *result.categories]
-        lines += ["", *table(("", "questions", "Δ points [95 %]"), map(_row, changes))]
-        lines += ["", f"- {inline(_remark(result.change))}"]
-
-    for title, names in (("Worse", result.lost), ("Better", result.gained)):
-        if names:
-            some = some_of([inline(one_line(name, 80)) for name in names], MOST_LISTED)
-            lines += ["", f"{title}, by question ({len(names):,}): {some}."]
-
-    if result.must_pass:
-        passed = len(result.must_pass) - len(_failed_questions(result))
-        lines += ["", f"Must pass: {passed} of {len(result.must_pass)} pass."]
-
-    changed = changed_settings(baseline, run)
-    if changed:
-        shown = [tuple(map(inline, row)) for row in changed]
-        lines += ["", *table(("setting", "baseline", "now"), shown)]
-
-    lines += ["", f"- now: {inline(one_line(run.name))} ({inline(run.key)})"]
-    lines += [f"- baseline: {inline(one_line(baseline.name))} ({inline(baseline.run_key)})"]
-    return "\n".join(lines) + "\n"
 
 
 def changed_settings(baseline: Baseline, run: Run) -> list[tuple[str, str, str]]:
@@ -157,39 +244,6 @@ def _row(change: GatedChange) -> tuple[str, ...]:
     return name, count(change.result.count), points
 
 
-def gate_json(
-    result: GateResult, baseline: Baseline, run: Run, metric: Metric, rules: GateRules
-) -> dict[str, Any]:
-    """The verdict for programs. Shares are in [0, 1]."""
-    tokens, cost_usd = tokens_and_usd(run.summary)
-    difference = p = None
-    if result.change is not None:
-        difference, p = _change_json(result.change), result.change.result.p
-
-    settings = changed_settings(baseline, run)
-    members = ("name", "baseline", "now")
-    return {
-        "version": JSON_VERSION,
-        "outcome": result.outcome.value,
-        "status": result.status,
-        "sentence": sentence(result, metric, rules),
-        "reasons": list(result.reasons),
-        "metric": metric.name,
-        "rules": asdict(rules),
-        "run": {"key": run.key, "name": run.name, "value": result.now},
-        "baseline": {"key": baseline.run_key, "name": baseline.name, "value": result.before},
-        "difference": difference,
-        "p": p,
-        "categories": list(map(_change_json, result.categories)),
-        "must_pass": list(map(asdict, result.must_pass)),
-        "settings": [dict(zip(members, row, strict=True)) for row in settings],
-        "lost": list(result.lost),
-        "gained": list(result.gained),
-        "tokens": {"baseline": baseline.tokens, "now": tokens},
-        "cost_usd": {"baseline": baseline.cost_usd, "now": cost_usd},
-    }
-
-
 def _change_json(change: GatedChange) -> dict[str, Any]:
     return {
         "name": change.name,
@@ -201,31 +255,3 @@ def _change_json(change: GatedChange) -> dict[str, Any]:
         "se": change.result.se,
         "mde": change.result.mde,
     }
-
-
-def gate_junit(result: GateResult, metric: Metric, rules: GateRules) -> str:
-    """JUnit XML: one case for all questions, one per category and one per question that must pass.
-
-    A category fails only if the run as a whole is worse and the category's whole interval is a
-    loss: categories are not tested one by one.
-    """
-    problem = None
-    if result.outcome is GateOutcome.BROKEN:
-        problem = "error"
-    elif result.outcome in (GateOutcome.WORSE, GateOutcome.INFERIOR):
-        problem = "failure"
-
-    cases = [JunitCase("all questions", sentence(result, metric, rules), problem)]
-    is_worse = result.outcome is GateOutcome.WORSE
-    for change in result.categories:
-        words = f"{_points(change)} points of {metric.name}, {change.result.count} questions"
-        problem = "failure" if is_worse and is_loss(change.result, metric) else None
-        cases.append(JunitCase(f"category {change.name}", words, problem))
-
-    for question in result.must_pass:
-        now, before = (with_unit(value, POINTS.name) for value in (question.now, question.before))
-        words = f"{metric.name} {now}, in the baseline {before}"
-        problem = None if question.passes else "failure"
-        cases.append(JunitCase(f"must pass {question.question_id}", words, problem))
-
-    return as_junit("memeval gate", "memeval.comparison.gating", cases)
