@@ -345,40 +345,26 @@ def store_errors(store: TrackingStore) -> Iterator[None]:
         raise WorldError(f"MLflow store {store.name}: {plain_cause(error)}") from error
 
 
-CAUSES = (
-    (
-        (
-            "connection refused",
-            "max retries",
-            "timeout exception",
-            "name resolution",
-            "failed to resolve",
-        ),
-        "the server can't be reached",
+CAUSES = {
+    "connection refused|max retries|timeout exception|name resolution|failed to resolve": (
+        "the server can't be reached"
     ),
-    (("database is locked", "file lock"), "another process locked it for too long"),
-    (("no space left", "disk is full", "disk quota", "file too large"), "the disk is full"),
-    (
-        (
-            "readonly database",
-            "read-only file system",
-            "permission denied",
-            "unable to open database",
-        ),
-        "it can't be written",
+    "database is locked|file lock": "another process locked it for too long",
+    "no space left|disk is full|disk quota|file too large": "the disk is full",
+    "readonly database|read-only file system|permission denied|unable to open database": (
+        "it can't be written"
     ),
-    (("not a directory", "file exists"), "a file is where a folder should be"),
-    (
-        ("file is not a database", "malformed", "no such table"),
-        "the file is damaged, or is not an MLflow database",
+    "not a directory|file exists": "a file is where a folder should be",
+    "file is not a database|malformed|no such table": (
+        "the file is damaged, or is not an MLflow database"
     ),
-    (
-        ("out-of-date database schema",),
+    "out-of-date database schema": (
         "it was made by a different version of MLflow: back it up, then run `mlflow db upgrade` "
-        "on it",
+        "on it"
     ),
-)
-"""Phrases in errors, in lower case, and their meaning."""
+    "disk i/o error": "the disk refused to write; is it full?",
+}
+"""The meaning of an error, by a pattern for its text."""
 
 
 def plain_cause(error: Exception) -> str:
@@ -388,14 +374,9 @@ def plain_cause(error: Exception) -> str:
     if answered := re.search(r"too many (\d+) error responses", message):
         return f"the server answers with status {answered[1]}"
 
-    lower_case = message.lower()
-
-    for phrases, cause in CAUSES:
-        if any(phrase in lower_case for phrase in phrases):
+    for pattern, cause in CAUSES.items():
+        if re.search(pattern, message, re.IGNORECASE):
             detail = getattr(error, "filename", None)
             return f"{cause} ({detail})" if detail else cause
-
-    if "disk i/o error" in lower_case:
-        return "the disk refused to write; is it full?"
 
     return one_line(redacted(message), 300) or type(error).__name__
