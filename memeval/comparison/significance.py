@@ -134,8 +134,9 @@ def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float
         if _are_aligned(own, other):
             # Sums of differences are differences of sums: 45 pairs of ten runs take no longer than
             # the ten runs.
-            less = own_sums[second]
-            rows.append({case: total - less[case] for case, total in own_sums[first].items()})
+            sums, less = own_sums[first], own_sums[second]
+            values = [*sums.values(), *(-total for total in less.values())]
+            rows.append(cluster_sums(values, [*sums, *less]))
         else:
             common = own.common(other)
             deltas = deltas_of(own.values, other.values, common)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from math import sqrt
+from operator import mul
 
 from msgspec import Struct
 
@@ -14,6 +15,8 @@ from memeval.statistics.proportions import wilson_ends
 from memeval.statistics.student import two_sided_quantile
 
 CONFIDENCE = 0.95
+ROUNDING = 1e-12
+"""A figure below this share of the values it is made of is a rounding error."""
 
 
 def scales_of(values: Sequence[float | None], weights: Sequence[float] | None) -> Sequence[float]:
@@ -29,23 +32,23 @@ def cluster_sums(
 ) -> dict[Hashable, float]:
     """Σ w (value - `centre`) of each cluster, in the order in which the clusters first occur.
 
-    Without weights, each w is 1.
+    Without weights, each w is 1. Values that cancel have a sum of 0.
     """
     sums: dict[Hashable, float] = {}
     scales = scales_of(values, weights)
     for value, cluster, scale in zip(values, clusters, scales, strict=True):
         sums[cluster] = sums.get(cluster, 0.0) + scale * (value - centre)
 
-    return sums
+    # Thirds, such as means over three repeats, cancel only up to rounding.
+    rounding = ROUNDING * sum(map(abs, values))
+    return {cluster: total if abs(total) > rounding else 0.0 for cluster, total in sums.items()}
 
 
 def weighted_mean(values: Sequence[float], weights: Sequence[float] | None = None) -> float:
-    """Σ w x / Σ w; the plain mean without weights."""
-    if weights is None:
-        return sum(values) / len(values)
-
-    pairs = zip(values, weights, strict=True)
-    return sum(weight * value for value, weight in pairs) / sum(weights)
+    """Σ w x / Σ w; the plain mean without weights. 0 if the values cancel, up to rounding."""
+    scales = scales_of(values, weights)
+    mean = sum(map(mul, scales, values)) / sum(scales)
+    return mean if abs(mean) > ROUNDING * max(map(abs, values)) else 0.0
 
 
 def effective_count(weights: Sequence[float]) -> float:
@@ -80,15 +83,8 @@ def clustered_se(
     if groups < 2:
         return None
 
-    # The residuals of equal values are only rounding: their error is exactly 0.
-    if min(values) == max(values):
-        return 0.0
-
     squares = sum(residual**2 for residual in residuals.values())
-    se = sqrt(groups / (groups - 1) * squares) / sum(scales_of(values, weights))
-    # Residuals that cancel within each cluster leave only rounding, too: an error of 0.
-    rounding = 1e-12 * max(map(abs, values))
-    return se if se > rounding else 0.0
+    return sqrt(groups / (groups - 1) * squares) / sum(scales_of(values, weights))
 
 
 def independent_se(values: Sequence[float], weights: Sequence[float] | None = None) -> float | None:

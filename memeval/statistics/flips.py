@@ -61,21 +61,21 @@ def flip_test(sums: Sequence[float], sizes: Sequence[float]) -> FlipTest:
 
     own, counts = np.array(sums, dtype=float), np.array(sizes, dtype=float)
     total, count = own.sum(), counts.sum()
-    least = abs(total) - _ROUNDING * np.abs(own).sum()
+    rounding = _ROUNDING * np.abs(own).sum()
     lows, highs, passed = [], [], 0
 
     for signs in _sign_vectors(len(own)):
         flipped, sized = signs @ own, signs @ counts
-        reaches = np.abs(flipped) >= least
+        reaches = np.abs(flipped) >= abs(total) - rounding
         # The data's own signs, or all of them flipped: they reject no difference.
         is_own = np.abs(signs.sum(axis=1)) == len(own)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ends = (total - flipped) / (count - sized), (total + flipped) / (count + sized)
-
-        low, high = np.minimum(*ends), np.maximum(*ends)
+        gaps = np.stack([total - flipped, total + flipped])
         # A tie must be a tie for the interval, too, if rounding left the end next to 0.
-        low[reaches & (total >= 0)] = np.minimum(low[reaches & (total >= 0)], 0.0)
-        high[reaches & (total <= 0)] = np.maximum(high[reaches & (total <= 0)], 0.0)
+        gaps[np.abs(gaps) <= rounding] = 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = gaps / np.stack([count - sized, count + sized])
+
+        low, high = ends.min(axis=0), ends.max(axis=0)
         low[is_own], high[is_own] = -np.inf, np.inf
         lows.append(low)
         highs.append(high)
@@ -100,8 +100,7 @@ def _read_test(passed: int, lows: Matrix, highs: Matrix) -> FlipTest:
 
     low = float(np.partition(lows, outside)[outside])
     high = float(np.partition(highs, vectors - outside - 1)[vectors - outside - 1])
-    # -0.0 would be shown with a sign.
-    return FlipTest(p, low + 0.0, high + 0.0)
+    return FlipTest(p, low, high)
 
 
 def max_t_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:

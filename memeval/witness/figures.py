@@ -148,6 +148,11 @@ def difference(
         sums[case] += weight * delta
         sizes[case] += weight
 
+    # Means over three repeats cancel only up to rounding.
+    for case, total in sums.items():
+        if abs(total) < 1e-12 * len(deltas):
+            sums[case] = 0.0
+
     p, low, high = flip_test(list(sums.values()), list(sizes.values()))
     return PairedDifference(sum(sums.values()) / sum(sizes.values()), low, high, p, sums)
 

@@ -43,6 +43,21 @@ def with_p(difference: Difference, p: float) -> Difference:
     return replace(difference, result=structs.replace(difference.result, p=p))
 
 
+def test_equal_totals_of_three_repeats_are_no_difference(tmp_path: Path) -> None:
+    cells = []
+    for name, counts in (("A", (1, 3, 2, 0)), ("B", (2, 2, 1, 1))):
+        scores = {}
+        for case in range(10):
+            for number, right in enumerate(counts):
+                repeats = [float(repeat < right) for repeat in range(3)]
+                scores[f"conv-{case}/q{number}"] = repeats
+
+        cells.append(made_run(tmp_path, name, scores))
+
+    (difference,) = compared(cells, "accuracy").differences
+    assert (difference.p, difference.adjusted_p) == (1.0, 1.0)
+
+
 def test_benjamini_hochberg_covers_all_metrics(cells: list[Run]) -> None:
     plain = compared(cells, "accuracy")
     rows = iter(HOCHBERGS)

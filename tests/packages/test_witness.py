@@ -91,6 +91,21 @@ def test_random_weighted_runs_agree_with_the_other_implementation() -> None:
         assert adjusted_ps(rows) == CLOSE(max_t_ps([list(row.values()) for row in rows]))
 
 
+def test_thirds_that_cancel_are_no_difference() -> None:
+    cases, runs = [str(number // 4) for number in range(40)], [(1, 3, 2, 0) * 10, (2, 2, 1, 1) * 10]
+    asked = []
+    for run in runs:
+        scores = [[float(number < right) for number in range(3)] for right in run]
+        questions = [
+            ScoredQuestion(case, "1", 1.0, tuple(own))
+            for case, own in zip(cases, scores, strict=True)
+        ]
+        asked.append({str(number): question for number, question in enumerate(questions)})
+
+    own = difference(asked[0], asked[1])
+    assert own is not None and (own.p, own.low, own.high) == (1.0, 0.0, 0.0)
+
+
 def test_witness_is_small_and_imports_nothing_else_of_memeval() -> None:
     folder = Path(__file__).parents[2] / "memeval" / "witness"
     assert sum(len(path.read_text().splitlines()) for path in folder.glob("*.py")) <= 500

@@ -101,6 +101,22 @@ def test_cells_that_never_differ_have_a_zero_interval_and_no_mde() -> None:
     assert found.mde is found.largest_error is None
 
 
+def test_thirds_that_cancel_in_every_cluster_are_no_difference() -> None:
+    """Right in 1, 3, 2, 0 and in 2, 2, 1, 1 of three repeats: equal in sum, but for rounding."""
+    pairs = zip((1, 3, 2, 0), (2, 2, 1, 1), strict=True)
+    differences = [one / 3 - other / 3 for one, other in pairs] * 10
+    found = clustered_difference(differences, [index // 4 for index in range(40)], most=1.0)
+    assert sum(differences) != 0
+    assert found and (found.mean, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
+    assert found.se == 0 and found.independent_se
+
+
+def test_an_end_of_0_is_exactly_0() -> None:
+    pairs = zip((3, 3, 2, 2, 3, 0), (3, 0, 0, 1, 2, 0), strict=True)
+    found = clustered_difference([one / 3 - other / 3 for one, other in pairs], range(6))
+    assert found and found.low == 0.0 and found.p == 0.125
+
+
 def test_single_cluster_has_no_p_value_and_no_interval() -> None:
     found = clustered_difference([1.0, 0.0, 1.0], ["a", "a", "a"])
     assert found and found.se is found.low is found.high is found.p is found.mde is None
