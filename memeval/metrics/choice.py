@@ -39,7 +39,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 
 _LEAD = re.compile(
-    r"(?:[\s:=*_`\"'“”‘’(\[{<#>)\]]|[-–—]\s"
+    r"(?:[\s:=*_`\"'“”‘’(\[{<#>)\]是]|[-–—]\s"
     r"|\b(?:is|was|would be|should be|must be|the|correct|right|best|final|option|choice|index"
     r"|number|label)\b)*",
     re.IGNORECASE,

@@ -33,7 +33,7 @@ from memeval.metrics.choice import DENIED
 
 _MARK = re.compile(r"answers?\b|答案", re.IGNORECASE)
 _LEAD = re.compile(
-    r"(?:[\s:*_`\"'“”‘’(\[【<>】\]=-]"
+    r"(?:[\s:*•_`\"'“”‘’(\[【<>】\]=-]"
     r"|\b(?:is|are|the|correct|right|best|final|options?|choices?|labels?|letters?)\b"
     r"|应该|选项|选择|应|为|是|选)*",
     re.IGNORECASE,
@@ -66,7 +66,7 @@ _GOES_ON = re.compile(
     r"[A-Z](?![A-Za-z])|[^\n]*(?:可能|也许|或许)(?:还?有|是)?[A-Z](?![A-Za-z])"
 )
 """Another label after a list, in a different form."""
-_LINE = re.compile(rf"[\s-]*{_OPEN}([A-Za-z])(?![A-Za-z]){_SHUT}[ \t]*($|[.:)])")
+_LINE = re.compile(rf"[\s*•-]*+{_OPEN}([A-Za-z])(?![A-Za-z]){_SHUT}[ \t]*($|[.:)])")
 _LETTERS = re.compile(rf"(?<![A-Za-z])(?!{_AND}\b)[A-Za-z]+")
 _LABEL = re.compile(rf"{_OPEN}([a-z])(?![a-z]){_SHUT}[.:)]*{_SHUT}")
 _BESIDE = re.compile(r"[ ]*[-–—(\[\"'*]*[ ]*")

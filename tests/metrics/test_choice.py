@@ -57,6 +57,7 @@ CHOICES = (
         ("Answers: 7", 7),
         ("<answer>7</answer>", 7),
         ("答案：7", 7),
+        ("答案是7", 7),
         ("answer (index): 4", 4),
         ("The answer is 5", 5),
         ("The correct answer is 9. Two weeks", 9),

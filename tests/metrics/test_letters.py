@@ -115,6 +115,8 @@ def test_ambiguous_reply_is_not_read(reply: str, multi_select: bool) -> None:
         ("A\nC\nD", (0, 2, 3)),
         ("A. RIPv1\nC. EIGRP", (0, 2)),
         ("- A: RIPv1\n- C: EIGRP", (0, 2)),
+        ("* A\n* C", (0, 2)),
+        ("• **A. RIPv1**\n• **C. EIGRP**", (0, 2)),
         ("RIPv1\nEIGRP", (0, 2)),
         ("EIGRP, RIPv1", (0, 2)),
         ("OSPF, version 3; RIPv2", (3, 5)),
