@@ -65,7 +65,7 @@ def tau_norm(events: Sequence[int], items: int) -> float:
 
     Both orders rank the union: the items, then the events that only the answer has. An event's rank
     is its last position in the order; a missing event ranks after the whole union. A single event
-    that is in both orders has no τ, and counts as 1.
+    that is in both orders has no τ, and counts as 1; ranks that are all ties count as τ = 0.
     """
     union = [*range(items), *sorted({event for event in events if event >= items})]
     missing = len(union) + 1
@@ -73,8 +73,10 @@ def tau_norm(events: Sequence[int], items: int) -> float:
     first = [*range(1, items + 1), *[missing] * (len(union) - items)]
     second = [ranks.get(event, missing) for event in union]
 
-    tau = tau_b(first, second)
-    return 1.0 if tau is None else (tau + 1) / 2
+    if len(union) == 1:
+        return 1.0
+
+    return ((tau_b(first, second) or 0.0) + 1) / 2
 
 
 def tau_b(first: Sequence[float], second: Sequence[float]) -> float | None:
