@@ -11,7 +11,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mistake that the user can fix, 130 interrupted.
     """
     # Imported here, as importing this module must take no time.
-    from memeval.cli.main import run_command
+    try:
+        from memeval.cli.main import run_command
+    except KeyboardInterrupt:
+        return 130
 
     if arguments is not None:
         return run_command(list(arguments))
