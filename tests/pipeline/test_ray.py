@@ -222,9 +222,11 @@ def test_killed_worker_loses_only_its_open_calls(
 @pytest.mark.slow
 def test_cases_of_one_run_are_left_for_workers_that_are_starting(tmp_path: Path) -> None:
     others = [word for word in CELLS if not word.startswith(("system=", "top_k="))]
-    with ScriptedEndpoint(latency_s=0.1) as endpoint:
+    with ScriptedEndpoint(latency_s=0.4) as endpoint:
         words = (*others, "system=bm25", f"llm.base_url={endpoint.base_url}")
-        said = finish(start(tmp_path, *words, *RAY, "hydra.launcher.workers=2"))
+        said = finish(start(tmp_path, *words, *RAY, "hydra.launcher.workers=3"))
+        # Three workers have 2, 1 and 1 slots: the division leaves no slot unused.
+        assert endpoint.peak == LIMIT
 
     assert f"of the {LIMIT} request slots in use" in said
 

@@ -36,9 +36,11 @@ class Start(Struct, frozen=True):
 class Computer(UnitComputer):
     """Computes units on the event loop of `serve`."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, position: int) -> None:
+        """`position` is the index of this process among those that share a limit."""
         start: Start = pickle.loads(content)
         super().__init__(start.cells, start.processes)
+        self.share(start.processes, position)
         self._version = start.version
         # From here on this is a memeval process: nothing that it prints contains a secret.
         set_environment()

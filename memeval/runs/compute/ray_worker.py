@@ -40,11 +40,17 @@ class Worker:
     """
 
     async def begin(
-        self, cells: bytes, paths: Sequence[str], variables: Mapping[str, str], node: str
+        self,
+        cells: bytes,
+        position: int,
+        paths: Sequence[str],
+        variables: Mapping[str, str],
+        node: str,
     ) -> BeginReply:
         """Prepares the process: adds `paths` to the module search path and `variables`, keys
-        included, to the environment; `cells` are those of the plan. `node` is the node of the
-        sweep's own process; other nodes may have a home of their own.
+        included, to the environment; `cells` are those of the plan. `position` is the worker's
+        index among those that share a limit. `node` is the node of the sweep's own process;
+        other nodes may have a home of their own.
         """
         is_elsewhere = _begin_reply().node != node
         own_paths = {
@@ -56,7 +62,7 @@ class Worker:
         try:
             from memeval.runs.compute.ray_computing import Computer
 
-            self._computer = Computer(cells)
+            self._computer = Computer(cells, position)
         except ImportError as error:
             return _begin_reply(f"{type(error).__name__}: {error}")
 

@@ -21,6 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -145,9 +146,11 @@ class _DiedError(Exception):
 class _WorkerHandle:
     """One worker."""
 
-    def __init__(self, actor: Any, ahead_s: float) -> None:
-        """`ahead_s` is how far this process's clock is ahead of the worker's."""
-        self.actor, self._ahead_s = actor, ahead_s
+    def __init__(self, actor: Any, position: int, ahead_s: float) -> None:
+        """`position` is its index among those that share a limit; `ahead_s` is how far this
+        process's clock is ahead of the worker's.
+        """
+        self.actor, self.position, self._ahead_s = actor, position, ahead_s
         self.open_count = 0
         """Number of its open units."""
         self.loads: Loads = {}
@@ -212,6 +215,8 @@ class RayWorkers:
         self._workers: list[_WorkerHandle] = []
         self._all_workers: list[_WorkerHandle] = []
         """Includes the seats of workers that died."""
+        self._positions = list(range(self.processes))
+        """Those that no worker has: the first ones have the larger parts of a limit."""
         self._starting: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._failed_starts = 0
@@ -283,17 +288,19 @@ class RayWorkers:
             return
 
         for _ in range(self.processes - len(self._workers) - len(self._starting)):
-            task = asyncio.create_task(self._start())
+            task = asyncio.create_task(self._start(heappop(self._positions)))
             self._starting.add(task)
             task.add_done_callback(self._starting.discard)
             task.add_done_callback(lambda _: self._wake_all())
 
-    async def _start(self) -> None:
+    async def _start(self, position: int) -> None:
         """Starts a worker, as soon as the cluster has a processor for it."""
         actor = self._class.remote()
         variables = dict(self._settings.variables)
         # Both calls return immediately: the cluster may have no free processor for a long time.
-        beginning = actor.begin.remote(self._cells, sys.path, variables, self._cluster.node)
+        beginning = actor.begin.remote(
+            self._cells, position, sys.path, variables, self._cluster.node
+        )
         ready = _task(_value(beginning))
         try:
             await asyncio.wait({ready}, timeout=PATIENCE_S)
@@ -313,6 +320,7 @@ class RayWorkers:
             raise
         except RayError as error:
             ray.kill(actor)
+            heappush(self._positions, position)
             self._failed_starts += 1
             if self._failed_starts >= TRIES:
                 self._error = WorldError(f"a Ray worker could not be started: {_reason(error)}")
@@ -324,7 +332,7 @@ class RayWorkers:
             is_here = reply.node == self._cluster.node
             ahead_s = 0.0 if is_here else time.perf_counter() - reply.clock_s
             self._failed_starts = 0
-            worker = _WorkerHandle(actor, ahead_s)
+            worker = _WorkerHandle(actor, position, ahead_s)
             self._workers.append(worker)
             self._all_workers.append(worker)
 
@@ -332,6 +340,7 @@ class RayWorkers:
         # Each unit that the worker had open reports its death.
         if worker in self._workers:
             self._workers.remove(worker)
+            heappush(self._positions, worker.position)
             # If only its connection broke, it would keep its processor, and go on making calls.
             ray.kill(worker.actor)
             free_slots(worker.loads)
