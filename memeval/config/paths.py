@@ -27,7 +27,7 @@ def sweeps_dir() -> Path:
 def data_dir() -> Path:
     """Folder of data sets: MEMEVAL_DATA_DIR, else data/ of the project."""
     named = os.environ.get("MEMEVAL_DATA_DIR")
-    return Path(named).resolve() if named else project_root() / "data"
+    return Path(named).expanduser().resolve() if named else project_root() / "data"
 
 
 def cache_dir() -> Path:

@@ -13,7 +13,7 @@ def project_root() -> Path:
     """The folder of data/ and outputs/: MEMEVAL_HOME, or the checkout or current folder."""
     home = os.environ.get("MEMEVAL_HOME")
     if home:
-        return Path(home).resolve()
+        return Path(home).expanduser().resolve()
 
     return _checkout() or Path.cwd()
 

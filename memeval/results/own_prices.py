@@ -89,7 +89,8 @@ def prices_file() -> str:
         return name
 
     # Called for each price: paths as strings take a third of the time.
-    default = os.path.join(os.environ.get("MEMEVAL_HOME") or project_root(), PRICES_FILE)  # noqa: PTH118
+    home = os.path.expanduser(os.environ.get("MEMEVAL_HOME", "")) or project_root()  # noqa: PTH111
+    default = os.path.join(home, PRICES_FILE)  # noqa: PTH118
     return default if os.path.isfile(default) else ""  # noqa: PTH113
 
 
