@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,25 @@ def test_damaged_shared_memory_is_built_again_and_replaced(
     victim.write_bytes(b"damaged")
     assert "1 built" in memeval("prepare", *words, home=tmp_path / "other").stdout
     assert "1 found" in memeval("prepare", *words, home=tmp_path / "third").stdout
+
+
+def test_checkpoint_of_another_home_is_continued(memeval: Command, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    words = ("dataset=demo_lifecycle", "dataset.limit_cases=1", "system=bm25")
+    words = (*words, f"store.memories=file://{shared}")
+    memeval("prepare", *words, home=tmp_path / "one")
+    manifests = {path: json.loads(path.read_text()) for path in shared.rglob(MANIFEST)}
+    last, whole = next(
+        (path, content)
+        for path, content in manifests.items()
+        if content["case_id"].endswith("@end")
+    )
+    shutil.rmtree(last.parent)
+
+    asked = "dataset.question_ids=[lifecycle-1/q28]"  # at the end
+    assert "1 built" in memeval("prepare", *words, asked, home=tmp_path / "other").stdout
+    # Only what comes after the checkpoint before it is ingested.
+    assert json.loads(last.read_text())["chunks"] == whole["chunks"]
 
 
 def test_memory_is_fetched_from_an_object_store_as_it_was_put(tmp_path: Path) -> None:

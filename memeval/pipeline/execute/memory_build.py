@@ -108,9 +108,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         folder = self.folder
         async with _building(folder):
             if not self._is_due():
-                if shared is not None and not folder.exists():
-                    await shared.fetch(folder, self.key)
-
+                await self._fetch(folder, shared)
                 loaded = await self._load(self.case.case_id)
                 if loaded is not None:
                     return loaded
@@ -119,7 +117,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
                 raise FailedMemoryError(failed[folder].error)
 
             try:
-                memory = await self._build()
+                memory = await self._build(shared)
             except (StorageError, UserError):
                 raise  # these concern the whole run
             except Exception as error:
@@ -156,13 +154,17 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         _rebuilt.add(self.folder)
         return True
 
+    async def _fetch(self, folder: Path, shared: SharedMemories | None) -> None:
+        if shared is not None and not folder.exists():
+            await shared.fetch(folder, self.key)
+
     async def _load(self, case_id: str) -> Memory | None:
         folder = memory_path(self.cell, case_id, self.seed)
         identity = {"case_id": case_id, "key": self.key}
         return await load_memory(self.cell, folder, identity, self.create_system)
 
-    async def _build(self) -> Memory:
-        watched, parts = await self._continue()
+    async def _build(self, shared: SharedMemories | None) -> Memory:
+        watched, parts = await self._continue(shared)
         writer = self._writer_of(watched)
         memory = await self._ingest(watched, parts, writer)
         # Before the save: the saved memory includes these counts.
@@ -184,11 +186,16 @@ class MemoryBuild(Struct, frozen=True, dict=True):
     def _writer_of(self, watched: Watched) -> CaseWriter | None:
         return None if self.create_writer is None else self.create_writer(watched)
 
-    async def _continue(self) -> tuple[Watched, list[TimelinePart]]:
+    async def _continue(self, shared: SharedMemories | None) -> tuple[Watched, list[TimelinePart]]:
         """The system to ingest into, with the latest saved checkpoint, and the remaining parts."""
         parts = parts_of(self.case, self.chunks)
         if isinstance(self.case, CaseUntil):
             for session_id, case_id in reversed(self.case.earlier):
+                folder = memory_path(self.cell, case_id, self.seed)
+                if shared is not None:
+                    async with _building(folder):
+                        await self._fetch(folder, shared)
+
                 memory = await self._load(case_id)
                 if memory is not None:
                     return memory.watched, parts_after(parts, session_id)
