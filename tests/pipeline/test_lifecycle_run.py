@@ -103,6 +103,18 @@ def test_writer_with_tools_deletes_facts_on_request(memeval: Command, tmp_path: 
     assert found["known_rate/context"] > 0.2
 
 
+def test_writer_gets_no_tool_to_delete_from_a_memory_that_cannot_forget(
+    memeval: Command, tmp_path: Path
+) -> None:
+    words = ("writer=tools", "dataset.channel=conversation", "dataset.limit_cases=1")
+    small = ("dataset.later_tokens=0", "dataset.categories=[deleted]")
+    memeval(*SET, *words, *small, "system=combined")
+    (path,) = tmp_path.glob("data/prepared/*/combined-*/*/memory.json")
+    calls = path.read_text(encoding="utf-8").count
+    assert calls("add_memory") > 0
+    assert calls("delete_memory") == 0
+
+
 def test_core_memory_of_an_agent_is_context_of_a_reader_with_tools(
     memeval: Command, tmp_path: Path
 ) -> None:

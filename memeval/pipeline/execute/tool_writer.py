@@ -141,6 +141,9 @@ class CaseWriter:
 
     def _change_tools(self) -> Iterator[Tool]:
         system = self._watched.system
+        if not getattr(system, "keeps_only_chunks", True):
+            return
+
         offered = getattr(getattr(system, "settings", None), "offered", CHANGES)
         for name, make in ((FORGET, delete_tool), (CORRECT, update_tool)):
             method = getattr(type(system), name, None)
