@@ -122,7 +122,7 @@ def status_setback(status: int, headers: Mapping[str, str], content: bytes) -> S
         # With its scheme and path: often they are all that differs.
         location = (headers.get("location") or "").partition("?")[0]
         target = one_line(redacted(without_userinfo(location)), 200) or "another URL"
-        what = f"HTTP {status}: the endpoint redirects to {target}; prompts are not sent there"
+        what = f"HTTP {status}: the endpoint redirects to {target}; nothing is sent there"
         return Setback(what, FaultKind.DEAD, status=status)
 
     return _of_error(status, f"HTTP {status}", headers, content)
@@ -275,13 +275,17 @@ def connection_setback(error: BaseException, host: str) -> Setback:
     return Setback(f"connection failed: {reason}", FaultKind.LOST)
 
 
-def _of_proxy(cause: BaseException, _: str) -> Setback | None:
+def _of_proxy(cause: BaseException, host: str) -> Setback | None:
     if type(cause).__name__ != "ClientHttpProxyError":
         return None
 
     # Its reply to CONNECT: the endpoint got no request.
-    status, reason = getattr(cause, "status", 0), getattr(cause, "message", "")
-    return Setback(f"the proxy replied {status}: {one_line(reason)}", _kind_of(status, {}, ""))
+    status, reason = getattr(cause, "status", 0), one_line(getattr(cause, "message", ""))
+    if status >= 500:
+        what = f"the proxy can't connect to {host}: {status} {reason}"
+        return Setback(what, FaultKind.UNREACHABLE)
+
+    return Setback(f"the proxy replied {status}: {reason}", _kind_of(status, {}, ""))
 
 
 def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:

@@ -85,11 +85,15 @@ def test_a_refused_first_connection_ends_the_work_at_once() -> None:
     assert any("check the URL" in hint for hint in error.value.hints)
 
 
-class LockedProxy(LoopbackServer):
-    """A proxy that asks for a login."""
+class RefusingProxy(LoopbackServer):
+    """A proxy that refuses every request with a status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__()
+        self.status = status
 
     async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
-        return await send_json(writer, 407, {})
+        return await send_json(writer, self.status, {})
 
 
 @pytest.mark.parametrize(
@@ -97,6 +101,7 @@ class LockedProxy(LoopbackServer):
     [
         ("https_proxy", "locked", "the proxy replied 407: "),
         ("http_proxy", "locked", "HTTP 407, the proxy refused the login"),
+        ("https_proxy", "alone", "the proxy can't connect to api.invalid: 503"),
         ("https_proxy", "absent", "connection refused by the proxy 127.0.0.1"),
         ("http_proxy", "socks5://localhost", "the proxy socks5://localhost is not an HTTP proxy"),
     ],
@@ -104,8 +109,8 @@ class LockedProxy(LoopbackServer):
 def test_a_wrong_proxy_is_not_taken_for_the_endpoint(
     variable: str, proxy: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with LockedProxy() as locked:
-        proxies = {"locked": locked.address, "absent": free_address()}
+    with RefusingProxy(407) as locked, RefusingProxy(503) as alone:
+        proxies = {"locked": locked.address, "alone": alone.address, "absent": free_address()}
         monkeypatch.setenv(variable, proxies.get(proxy, proxy))
         with pytest.raises(UserError, match=told) as error:
             kept(f"{variable.partition('_')[0]}://api.invalid/v1", calls=3)

@@ -475,7 +475,7 @@ def test_endless_body_is_not_read_whole(status: int) -> None:
         ((reply_head(200, 200_000, {}) + b"[" * 200_000,), "not JSON"),
         (
             (reply_head(307, 0, {"Location": "https://me:pw@elsewhere.example/v1/?key=k"}),),
-            "redirects to https://elsewhere.example/v1/; prompts are not sent there",
+            "redirects to https://elsewhere.example/v1/; nothing is sent there",
         ),
         (
             (reply_head(200, 4, {"Content-Encoding": "gzip"}) + b"abcd",),

@@ -193,7 +193,8 @@ def test_proxy_of_an_https_endpoint_does_not_get_the_key(
 
     # Not billed: the endpoint got no request.
     setback = connection_setback(error.value, "api.example")
-    assert setback == Setback("the proxy replied 502: Bad Gateway", FaultKind.DOWN)
+    told = "the proxy can't connect to api.example: 502 Bad Gateway"
+    assert setback == Setback(told, FaultKind.UNREACHABLE)
     ((path, headers),) = recorder.requests
     assert path == "api.example:443"
     assert "authorization" not in headers
