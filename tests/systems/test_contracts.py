@@ -234,6 +234,12 @@ def test_failed_health_check_is_a_user_error(aml: LeaderboardDouble) -> None:
     assert bodies(aml, "/add") == []
 
 
+def test_a_health_check_that_is_cut_off_is_told_in_plain_words(aml: LeaderboardDouble) -> None:
+    aml.health = lambda body: 1 / 0  # type: ignore[method-assign]
+    with pytest.raises(UserError, match=r'\{"ok": true\}, but: connection '):
+        asked(Speaking(aml.address, "aml"))
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from memeval.config.checks import check_address, check_headers
@@ -18,6 +19,7 @@ from memeval.config.schema import TOOLS
 from memeval.errors import MemevalError, MemoryServiceError, ModelError, UserError, unknown
 from memeval.llm.breaker import try_connection
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
+from memeval.llm.faults import connection_setback
 from memeval.llm.keys import headers_of, value_of
 from memeval.llm.metering import current_ledger
 from memeval.llm.refusals import RefusedRequestError
@@ -290,7 +292,8 @@ class HttpService(Service):
             raise self._unhealthy(path, f"no reply within {settings.timeout_s:g} s") from error
         except Exception as error:
             # The client may raise anything.
-            raise self._unhealthy(path, f"{type(error).__name__}: {error}") from error
+            host = urlsplit(settings.base_url).hostname or ""
+            raise self._unhealthy(path, connection_setback(error, host).what) from error
         finally:
             await transport.aclose()
 
