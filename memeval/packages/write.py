@@ -128,7 +128,7 @@ def _check(run: Run) -> None:
     problems = [*verified.problems, *lacks]
     if problems:
         raise UserError(
-            f"{shown} has a problem: {problems[0]}",
+            f"{shown} can't be packed: {problems[0]}",
             f"to see more:  python -m memeval verify {one_line(run.folder)}",
             "repeat its command, which recreates it from the intact rows",
         )

@@ -183,7 +183,7 @@ def test_a_run_without_its_rows_is_refused(
     shutil.copytree(runs[0].folder, copied)
     assert run_command(["pack", str(copied), "-o", str(tmp_path / "copied.memeval")]) == 2
     said = capsys.readouterr().err
-    assert "has a problem: answers/" in said and "is missing: the records can't be" in said
+    assert "can't be packed: answers/" in said and "is missing: the records can't be" in said
 
 
 def test_stopped_or_invalid_run_is_packed_with_its_mark(
@@ -210,7 +210,7 @@ def test_stopped_or_invalid_run_is_packed_with_its_mark(
 
 def test_an_edited_run_is_not_packed(runs: list[memeval.FinishedRun], tmp_path: Path) -> None:
     run = runs[0]
-    with pytest.raises(UserError, match="has a problem"):
+    with pytest.raises(UserError, match="can't be packed"):
         pack(
             [Run(run.folder, replace(run.summary, run_key="other")), _edited(run, tmp_path)],
             tmp_path / "x.memeval",
