@@ -24,7 +24,12 @@ from memeval.pipeline.execute.reader import final_answer
 from memeval.pipeline.execute.timeline import with_other_user
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.measure.figures import measure_cell, measure_repeat
-from memeval.pipeline.measure.run_notes import domination_notes, estimate_notes, timing_notes
+from memeval.pipeline.measure.run_notes import (
+    domination_notes,
+    estimate_notes,
+    notes_of_rows,
+    timing_notes,
+)
 from memeval.pipeline.measure.spending import percentile
 from memeval.records import EvalCase, Label, Role, Session, Status, Turn, Usage
 from memeval.results import AnswerRow, Record
@@ -324,8 +329,10 @@ def test_tokens_that_the_endpoint_did_not_report_are_noted() -> None:
     known = Usage(Role.ANSWER, "m", "openai", 100, 10)
     counted = structs.replace(known, estimated=True)
     offline = structs.replace(counted, provider="offline")
-    (note,) = estimate_notes([record(usage=(known, offline)), record(usage=(counted,))], [])
+    rows = [record(usage=(known, offline)), record(usage=(counted,))]
+    (note,) = estimate_notes(rows, [])
     assert note.startswith("The endpoint did not report the tokens of 1 of 2 calls")
+    assert note in {one.text for one in notes_of_rows(rows, [], None)}, "verify expects it"
     assert not list(estimate_notes([record(usage=(known, offline))], []))
 
 

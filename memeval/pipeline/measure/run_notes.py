@@ -75,7 +75,6 @@ def notes(
 
     yield from remarks(notes_on_questions(cell, rows))
     yield from remarks(_settings(cell, rows))
-    yield from remarks(estimate_notes(rows, ingest_rows))
     yield from notes_of_rows(rows, ingest_rows, cell.dataset.headline)
     yield from remarks(_compressions(cell, ingest_rows))
     yield from remarks(_skipped_lines(finished))
@@ -86,6 +85,7 @@ def notes_of_rows(
     rows: Sequence[Record], ingest_rows: Sequence[Ingest], headline: Headline
 ) -> Iterator[Note]:
     """Notes that follow from records and ingests alone."""
+    yield from remarks(estimate_notes(rows, ingest_rows))
     yield from remarks(_script_notes(rows))
     yield from remarks(timing_notes(rows))
     yield from remarks(domination_notes(rows, headline))
