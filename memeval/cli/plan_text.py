@@ -25,7 +25,9 @@ def plan_lines(result: Forecast) -> list[str]:
         rows.append(_remainder_row(name, units.count, units.finished))
 
     lines = [*align(rows), "", *call_lines(result.estimate)]
-    lines += ["", *map(outlook_line, result.outlooks)]
+    if result.outlooks:
+        lines += ["", *map(outlook_line, result.outlooks)]
+
     lines += [f"note: {one_line(note, 400)}" for note in result.estimate.basis]
     return [*lines, "", "Nothing was run. To run it, use the same command without `plan`."]
 

@@ -182,6 +182,7 @@ def test_plan_of_the_retrieval_alone_judges_nothing(memeval: Command) -> None:
     assert plan["calls"] == ingest_calls(plan) > 0
     assert plan["units"]["judge"] == {"all": 0, "finished": 0}
     assert not any("could not be simulated" in note for note in plan["basis"])
+    assert plan["detectable"] == []
 
 
 def test_plan_names_the_runs_that_keep_going_leaves_out(memeval: Command) -> None:

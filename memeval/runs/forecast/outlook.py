@@ -23,6 +23,7 @@ from memeval.errors import MemevalError
 from memeval.metrics.registry import metric_named
 from memeval.pipeline.measure.figures import in_headline
 from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.records import EvalCase
 from memeval.results.run import Run
 from memeval.runs.plan import Plan
@@ -67,10 +68,13 @@ class _Spread(Struct, frozen=True):
 
 
 def look_ahead(plan: Plan, cases: CaseCache) -> list[Outlook]:
-    """The outlook for each data set of a plan, based on earlier runs of the home if possible."""
+    """The outlook for each data set with answers, based on earlier runs of the home if possible."""
     runs = outputs_dir() / "runs"
     outlooks: dict[tuple[str, int, int], Outlook] = {}
     for planned in plan.cells:
+        if retrieves_only(planned.cell.config):
+            continue
+
         name = planned.cell.loaded.name or str(planned.cell.config.dataset["name"])
         counts = [count_scored(case, planned.cell) for case in cases.of(planned.cell)]
         questions, asked = sum(counts), sum(map(bool, counts))
