@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -256,16 +255,23 @@ def _resolve_path(word: str) -> Path:
 
 
 def _write(content: FrozenContent, folder: Path) -> int:
-    count, questions = asked_counts(content.cases)
-    line = outlook_line(outlook_for(content.name, questions=questions, cases=count))
-    manifest = write_frozen(content, folder, more=[line])
+    parts: dict[str, list[Any]] = {content.name: list(content.cases)}
+    for case in content.cases if content.sides else ():
+        side = content.sides[case_id_of(case)]
+        parts.setdefault(f"dataset.split={side}", []).append(case)
+
+    lines = []
+    for name, cases in sorted(parts.items(), key=lambda part: -len(part[1])):
+        count, questions = asked_counts(cases)
+        lines.append(outlook_line(outlook_for(name, questions=questions, cases=count)))
+
+    manifest = write_frozen(content, folder, more=lines)
     counts = all_counted(manifest.counts)
     print(f"{folder}: {one_line(manifest.name)} version {manifest.version}, {counts}")
     print(f"  sha256 {manifest.sha256}, in {DATA_FILE}; {SHEET_FILE} describes it")
-    for side, number in sorted(Counter(manifest.sides.values()).items()):
-        print(f"  dataset.split={side}: {counted(number, 'case')}")
+    for line in lines:
+        print(f"  {line}")
 
-    print(f"  {line}")
     read_manifest(folder)
     inside = folder.parent == data_dir() / FROZEN
     shown = folder.name if inside else folder

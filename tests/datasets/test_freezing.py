@@ -63,8 +63,9 @@ def test_a_frozen_data_set_has_a_version_and_is_pinned(
     folder = freeze(source, tmp_path / "v1", "--split", "0.25", "--licence", "CC0 1.0")
     said = capsys.readouterr().out
     assert "ports version 1, 8 cases, 8 sessions, 8 turns, 16 questions" in said
-    assert "dataset.split=dev: 2 cases" in said and "dataset.split=test: 6 cases" in said
-    assert "can show a difference of" in said
+    assert "dataset.split=dev: 4 questions in 2 cases are too few to show any" in said
+    assert "dataset.split=test: 12 questions in 6 cases can show a difference of" in said
+    assert "ports: 16 questions in 8 cases can show a difference of" in said
 
     dataset, loaded = opened(folder)
     assert (loaded.name, loaded.version, loaded.pinned) == ("ports", "1", True)
