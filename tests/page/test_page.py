@@ -294,6 +294,9 @@ def test_columns_without_a_figure_and_invalid_runs_are_left_out(folders: list[Pa
     assert "token F1 %" in text and "tool calls" not in text and ">breach<" not in text
     assert f"{data.cells[0].label} has the highest" not in text
     assert "has the highest accuracy of 1 run, " in text
+    second, first = (cell.label for cell in data.cells)
+    equal, _ = sentences([data.cells[1], structs.replace(data.cells[1], label=second)], runs)
+    assert equal.startswith(f"{first} and {second} have the highest accuracy of 2 runs, ")
     (alone,) = sentences(data.cells[:1] * 2, runs)
     assert alone == "2 runs; none has an accuracy that can be compared."
 

@@ -310,6 +310,20 @@ def test_an_unread_verdict_has_its_reason_once(
         assert answer.locator("summary .mark").first.get_attribute("aria-label") == "not scored"
 
 
+def test_a_run_that_only_retrieves_is_neither_right_nor_wrong(
+    seen: Seen, folders: list[Path], tmp_path: Path
+) -> None:
+    run = PageRun.read(folders[0])
+    name, (row, *_) = next(iter(run.records.items()))
+    right = replace(row, verdict=Verdict("keyword", Label.CORRECT, 1.0))
+    retrieved = replace(row, status=Status.RETRIEVED, verdict=None, hypothesis=None)
+    runs = [replace(run, records={name: [record]}) for record in (right, retrieved)]
+    (tmp_path / "page.html").write_text(render(page_data(runs)), encoding="utf-8")
+    for show, count in (("allright", 1), ("differ", 0), ("unscored", 1)):
+        seen.page.goto(f"{(tmp_path / 'page.html').as_uri()}?{show}#show={show}")
+        seen.page.get_by_text(f"{count} of 1 question").wait_for()
+
+
 @pytest.mark.parametrize("width", [1280, 380])
 def test_figures_of_a_run_cover_nothing(
     chromium: Browser, folders: list[Path], tmp_path: Path, width: int

@@ -21,12 +21,14 @@ function isOutcome(end, wanted) {
 
 function isShown(number) {
   const ends = index.marks.map((marks) => marks[number]);
-  const asked = ends.filter((end) => end !== "-");
+  // A run that only retrieves is neither right nor wrong.
+  const judged = index.marks.filter((marks) => /[^u-]/.test(marks)).map((marks) => marks[number]);
+  const asked = judged.filter((end) => end !== "-");
   const own = Number(filters.a) - 1;
   switch (filters.show) {
     case "differ": return new Set(asked).size > 1;
     case "noneright": return !asked.includes("r");
-    case "allright": return asked.every((end) => end === "r");
+    case "allright": return asked.length > 0 && asked.every((end) => end === "r");
     case "shown": return index.shown[own][number] === "a" && isOutcome(ends[own], "x");
     case "missed": return "sn".includes(index.shown[own][number]);
     case "repeats": return ends.includes("m");
