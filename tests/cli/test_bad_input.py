@@ -106,6 +106,7 @@ MISTAKES = [
     ),
     mistake("+nmu_runs=3", "unknown field or group 'nmu_runs'", "Did you mean: num_runs?"),
     mistake("+num_runs=3", "'num_runs' is already set", way_out="without a plus:  num_runs=..."),
+    mistake("+mine=1 +mine=2", "'mine' is already set", way_out="set it once; if it has a default"),
     mistake("++top_k=5", "'top_k' is already set", way_out="without a plus:  top_k=..."),
     mistake("+system=rag", "system has two options", way_out="without a plus if"),
     mistake("-m sweep=smoke", "sweep needs a plus", way_out="use:  +sweep=..."),

@@ -142,3 +142,11 @@ def test_optuna_whose_runs_all_fail_says_why_they_did(tmp_path: Path) -> None:
     ended = searched(tmp_path, "hydra.sweeper.n_trials=1", "top_k=choice(1,3)", *refused)
     assert ended.returncode == 2 and "Traceback" not in ended.stderr
     assert "connection refused by 127.0.0.1" in ended.stderr
+
+
+@optuna_installed
+@pytest.mark.slow
+def test_optuna_without_a_value_of_the_objective_says_so(tmp_path: Path) -> None:
+    ended = searched(tmp_path, "hydra.sweeper.n_trials=1", "top_k=choice(1,3)", "stages=retrieve")
+    assert ended.returncode == 2 and "Traceback" not in ended.stderr
+    assert "no run of the search has a value of its objective" in ended.stderr

@@ -122,7 +122,10 @@ def _unparsed_error(word: str) -> UserError:
 def _plus_error(text: str) -> UserError | None:
     """For a plus too many or too few."""
     if match := _PLUS.search(text):
-        return UserError(f"'{match['key']}' is already set", f"without a plus:  {match['key']}=...")
+        return UserError(
+            f"'{match['key']}' is already set",
+            f"set it once; if it has a default, without a plus:  {match['key']}=...",
+        )
     if match := _TWO_OPTIONS.search(text):
         group = match["group"]
         return UserError(
@@ -164,6 +167,11 @@ def _ambiguity_error(text: str) -> UserError | None:
     if "does not support sweep type : INTERVAL" in text:
         return UserError(
             "interval() needs a sweeper that chooses values", "use:  hydra/sweeper=optuna"
+        )
+    if "No trials are completed yet" in text:
+        return UserError(
+            "no run of the search has a value of its objective",
+            "choose a metric that each run has:  objective=recall_shown",
         )
     if "Unsupported item value in defaults" in text:
         return UserError(
