@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 from memeval.config.overrides import INTEGER_GROUPS
@@ -39,13 +40,14 @@ WIDTH = 79
 FIELDS, SWEEPS, ALL = "fields", "sweeps", "all"
 
 
-def print_help(topic: str | None = None) -> None:
+def print_help(topic: str | None = None, folders: Sequence[str] = ()) -> None:
     """Prints the usage on one screen, or the help on a topic: a group, `fields`, `sweeps` or `all`.
+    The user's own options are in `folders`.
 
     Raises `UserError` with the nearest names for an unknown topic.
     """
-    folders = (path.name for path in conf_dir().iterdir() if path.is_dir())
-    groups = sorted({*folders} - {"sweep", "hydra"})
+    names_of_groups = (path.name for path in conf_dir().iterdir() if path.is_dir())
+    groups = sorted({*names_of_groups} - {"sweep", "hydra"})
     if topic is None:
         names = textwrap.wrap(" ".join(groups), WIDTH - 8)
         print(USAGE.format(groups="\n        ".join(names)), end="")
@@ -55,12 +57,12 @@ def print_help(topic: str | None = None) -> None:
         _print_sweeps()
     elif topic == ALL:
         for name in groups:
-            _print_group(name)
+            _print_group(name, folders)
 
         _print_fields()
         _print_sweeps()
     elif topic in groups:
-        _print_group(topic)
+        _print_group(topic, folders)
     else:
         topics = [*groups, FIELDS, SWEEPS, ALL]
         raise unknown("topic of --help", topic, topics, "a command's arguments:  COMMAND --help")
@@ -71,13 +73,14 @@ def is_topic(word: str) -> bool:
     return word.isidentifier()
 
 
-def _print_group(name: str) -> None:
+def _print_group(name: str, folders: Sequence[str]) -> None:
     """The options of a group, each with its fields; the default has a star."""
     also = "   or any positive integer" if name in INTEGER_GROUPS else ""
     print(f"  {name}{also}")
 
     defaults = _lines(conf_dir() / "config.yaml")
-    for option in own_files(name):
+    own = [option for folder in folders for option in sorted(Path(folder, name).glob("*.yaml"))]
+    for option in [*own_files(name), *own]:
         mark = "*" if f"  - {name}: {option.stem}" in defaults else " "
         print(f"   {mark} {option.stem:<16} {_summary(option)}")
         for field in _fields(option, skip=(name,)):

@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from memeval import __version__
@@ -151,7 +152,8 @@ def _answer_help(arguments: list[str]) -> bool:
         from memeval.cli.help import is_topic, print_help
 
         at = next(index for index, word in enumerate(arguments) if word in HELP)
-        print_help(next(filter(is_topic, arguments[at + 1 :]), None))
+        folders = [value for option, value in pairwise(arguments) if option == "--config-dir"]
+        print_help(next(filter(is_topic, arguments[at + 1 :]), None), folders)
     elif first == "--version":
         print(__version__)
 
