@@ -105,6 +105,40 @@ I need it: now.
 """
 
 
+CHAT = ("Ida: Where is the key?\nI need it: now.", "Bo: Under the third pot", "Ida: Thanks")
+FORMS = [
+    (
+        ("6.5.2024 klo 9.30 - ", "6.5.2024 klo 9.31 - ", "13.5.2024 klo 18.02 - "),
+        ("00", "00"),
+    ),
+    (
+        ("[6.5.2024 klo 9.30.59] ", "[6.5.2024 klo 9.31.02] ", "[13.5.2024 klo 18.02.00] "),
+        ("59", "02"),
+    ),
+    (
+        ("06/05/2024 à 09:30 - ", "06/05/2024 à 09:31 - ", "13/05/2024 à 18:02 - "),
+        ("00", "00"),
+    ),
+    (
+        (
+            "٦\u200f/٥\u200f/٢٠٢٤، ٩:٣٠ ص - ",
+            "٦\u200f/٥\u200f/٢٠٢٤، ٩:٣١ ص - ",
+            "١٣\u200f/٥\u200f/٢٠٢٤، ٦:٠٢ م - ",
+        ),
+        ("00", "00"),
+    ),
+    (
+        ("[2024/5/6 上午9:30:59] ", "[2024/5/6 上午9:31:02] ", "[2024/5/13 下午6:02:00] "),
+        ("59", "02"),
+    ),
+    (
+        ("2024. 5. 6. 오전 9:30 - ", "2024. 5. 6. 오전 9:31 - ", "2024. 5. 13. 오후 6:02 - "),
+        ("00", "00"),
+    ),
+]
+"""Beginnings of messages in other languages, and the seconds of the first two."""
+
+
 @pytest.mark.parametrize(
     ("text", "second", "seconds"),
     [
@@ -119,6 +153,14 @@ I need it: now.
             IPHONE.replace("06.05.24,", "2024-05-06").replace("13.05.24", "2024-05-13"),
             "Bo",
             ("59", "02"),
+        ),
+        *(
+            (
+                "".join(f"{begin}{text}\n" for begin, text in zip(begins, CHAT, strict=True)),
+                "Bo",
+                ends,
+            )
+            for begins, ends in FORMS
         ),
     ],
 )
@@ -160,7 +202,7 @@ def test_day_and_month_of_whatsapp_may_need_the_date_format(tmp_path: Path) -> N
         imported(tmp_path, path)
 
     date_format = refused.value.hints[0].split("'")[3]
-    assert date_format == "%m/%d/%y %I:%M %p"
+    assert date_format == "%m/%d/%y %H:%M"
     ((first, _),) = imported(tmp_path, path, "--date-format", date_format)["chat"]
     assert first[0] == "2024-05-06T09:30:00"
 

@@ -22,12 +22,16 @@ NO_TEXT = re.compile(rf"^({MARK}.*|<[^<>]*>)$")
 """WhatsApp's placeholders and notices in place of a text."""
 LEVEL = re.compile(r"trace|debug|info|notice|warn(ing)?|error|critical|fatal", re.IGNORECASE)
 """Levels in a program's log, in the place of a speaker."""
+AFTERNOON = ("p", "P", "م", "下午", "오후")
 FIRST_LINE = re.compile(
-    r"[\u200e\ufeff]*\[?(?P<date>\d{1,4}([./-])\d{1,2}\2\d{1,4}),? (?P<clock>\d{1,2}:\d\d(:\d\d)?)"
-    r"(\s?(?P<half>[ap])\.?\s?m\.?)?(\]| -) ((?P<speaker>[^:\"“]{1,100}): )?(?P<text>.*)",
+    r"[\u200e\u200f\ufeff]*\[?(?P<date>\d{1,4}\u200f?([./-]) ?\d{1,2}\u200f?\2 ?\d{1,4})\.?[,،]? "
+    r"((?P<before>[上下]午|오[전후]) ?|\w{1,3} )?(?P<clock>\d{1,2}([:.])\d\d(\6\d\d)?)"
+    r"(\s?(?P<half>[apصم])\.?(\s?m\.?)?)?(\]| -) ((?P<speaker>[^:\"“]{1,100}): )?(?P<text>.*)",
     re.IGNORECASE,
 )
-"""The first line of a message in an export of WhatsApp; a notice may quote a name with a colon."""
+"""The first line of a message in an export of WhatsApp, in the order and with the digits of the
+telephone's language: `1.2.2024 klo 14.05 - Aino: …`. A notice may quote a name with a colon.
+"""
 
 
 def is_telegram(record: Mapping[str, Any]) -> bool:
@@ -101,7 +105,12 @@ def whatsapp_table(text: str, conversation: str, path: Path) -> RawTable | None:
 
 def _whatsapp_cells(first: re.Match[str]) -> list[str]:
     """Time, day and speaker of a message, from its first line."""
-    half = f" {first['half']}m" if first["half"] else ""
+    day = re.sub("[\u200f ]", "", first["date"])
+    hour, *minutes = re.split("[:.]", first["clock"])
+    if half := first["before"] or first["half"]:
+        hour = f"{int(hour) % 12 + 12 * (half in AFTERNOON):02}"
+
     # A tilde precedes the names of strangers.
     speaker = (first["speaker"] or "").strip(f"~{MARK}\u202f ")
-    return [f"{first['date']} {first['clock']}{half}", first["date"], speaker]
+    time = re.sub(r"\d", lambda digit: str(int(digit[0])), f"{day} {':'.join([hour, *minutes])}")
+    return [time, time.partition(" ")[0], speaker]
