@@ -24,6 +24,8 @@ SEED = 20_260_101
 """Seed of the draws: a p is the same each time."""
 _BATCH = 2_048
 """Sign vectors per batch, which limits the memory."""
+_MOST_SIGNS = 2**18
+"""Signs per batch of draws, which also keeps a product with them in the processor's cache."""
 _MOST_FLIPPED = 2**21
 """Sums of comparisons per batch, for the same reason."""
 _ROUNDING = 1e-9
@@ -170,6 +172,8 @@ def _sign_vectors(groups: int) -> Iterator[Matrix]:
         return
 
     generator = np.random.default_rng(SEED)
-    for start in range(0, DRAWS, _BATCH):
-        size = (min(_BATCH, DRAWS - start), groups)
+    # A multiple of four vectors leaves no random bits over, so that the draws are always the same.
+    batch = max(4, min(_BATCH, _MOST_SIGNS // groups // 4 * 4))
+    for start in range(0, DRAWS, batch):
+        size = (min(batch, DRAWS - start), groups)
         yield 1.0 - 2.0 * generator.integers(0, 2, size=size, dtype=np.int8)

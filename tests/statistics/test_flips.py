@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from itertools import product
 
@@ -221,3 +222,14 @@ def test_sampled_flips_count_observed_data_once_per_comparison() -> None:
 def test_up_to_16_clusters_all_flips_are_counted() -> None:
     assert max_t_ps([[1.0] * 16]) == [2 / 2**16]
     assert max_t_ps([[1.0] * 40]) == [1 / 10_000]
+
+
+def test_memory_does_not_grow_with_the_number_of_clusters() -> None:
+    tracemalloc.start()
+    try:
+        flip_p([1.0, -1.0] * 2_500)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert most < 2e7
