@@ -218,6 +218,12 @@ def test_plot_marks_the_frontier_and_names_most_points(board: Board) -> None:
     assert cost.panel.across.title == "US dollars per 1,000 questions"
     assert [mark.x for mark in cost.panel.marks if mark.is_best] == [1.0, 2.0, 9.0]
     assert {name.text for name in cost.names} >= {f"memory 記憶 {n}" for n in range(5)}
+    versions = [
+        structs.replace(one, label=f"our own memory service 1.{n}") for n, one in enumerate(rows)
+    ]
+    (cost,) = pictures(versions)
+    assert len({name.text for name in cost.names}) >= 4
+    assert {name.text for name in cost.names} <= {f"our own mem…ervice 1.{n}" for n in range(5)}
     many = [structs.replace(row, label=f"{n}", usd_per_1000=n % 9) for n in range(200)]
     crowd = pictures(many)[0]
     assert len(crowd.panel.marks) == 200 and len(crowd.names) <= 30

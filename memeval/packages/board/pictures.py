@@ -99,7 +99,11 @@ def _names(panel: Panel) -> Iterator[Name]:
 
     order = sorted(panel.marks, key=lambda mark: (not mark.is_best, -mark.y, mark.name))
     for mark in order[:MOST_NAMED]:
-        text = one_line(mark.name, LONGEST_NAME)
+        text = one_line(mark.name)
+        # Names often differ only at their ends, as in a version.
+        if len(text) > LONGEST_NAME:
+            text = f"{text[: LONGEST_NAME // 2]}…{text[1 - LONGEST_NAME // 2 :]}"
+
         wide = sum(map(_letter_width, text))
         for right, down in offsets(wide, LINE):
             boxes = {width: _box(panel, mark, width, (right, down, wide)) for width in WIDTHS}
