@@ -306,6 +306,25 @@ def test_chat_messages_are_read_in_every_wrapping(
     assert "left out: 1 message of the system" in said
 
 
+def test_logged_calls_that_repeat_their_conversation_are_one_session(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = [
+        {"role": role, "content": text}
+        for text, role in [("Hi", "user"), ("Hello!", "assistant"), ("Key?", "user")]
+    ]
+    calls = [
+        {"thread_id": name, "timestamp": f"2024-05-06T09:3{end}:00", "messages": said[start:end]}
+        for name, start, end in [("a", 0, 2), ("b", 0, 2), ("a", 0, 3), ("a", 0, 2), ("b", 0, 2)]
+    ]
+    (tmp_path / "calls.jsonl").write_text("".join(json.dumps(one) + "\n" for one in calls))
+    (first, second) = imported(tmp_path / "mine.json", tmp_path / "calls.jsonl")
+    texts = [[turn["text"] for turn in session["turns"]] for session in first["sessions"]]
+    assert texts == [["Hi", "Hello!", "Key?"], ["Hi", "Hello!"]]
+    assert len(second["sessions"]) == 2, "the same words may be said again"
+    assert "read: 1 call without the repeated beginning" in capsys.readouterr().out
+
+
 def test_case_can_be_a_user_of_the_metadata(tmp_path: Path) -> None:
     records = [
         {"id": number, "metadata": {"user_id": f"u{number % 2}"}, "messages": MESSAGES}

@@ -78,12 +78,14 @@ def read_claude(records: Sequence[Any], location: str, log: ImportLog) -> Iterat
 def read_chat(records: Sequence[Any], location: str, log: ImportLog) -> Iterator[Message]:
     """Messages with `role` and `content`: from a record's `messages`, a list, or one per record."""
     bare = []
+    logged: dict[str, tuple[str, list[Any]]] = {}
     for number, record in enumerate(records):
         session = f"{location} {number}"
         if isinstance(record, list):
             yield from _conversation({}, record, session, log)
         elif isinstance(record, dict) and "messages" in record:
-            yield from _conversation(record, record["messages"], session, log)
+            session, messages = _new_messages(record, session, logged, log)
+            yield from _conversation(record, messages, session, log)
         else:
             bare.append(record)
 
@@ -94,6 +96,26 @@ def read_chat(records: Sequence[Any], location: str, log: ImportLog) -> Iterator
 
     for name, messages in by_conversation.items():
         yield from _conversation({"conversation_id": name}, messages, name or location, log)
+
+
+def _new_messages(
+    record: Mapping[str, Any],
+    session: str,
+    logged: dict[str, tuple[str, list[Any]]],
+    log: ImportLog,
+) -> tuple[str, Any]:
+    """Session and messages of a record, which may be a logged call: it repeats its conversation so
+    far, whose session and messages are in `logged`.
+    """
+    name, messages = _first(scalars(record), CONVERSATION_IDS), as_list(record["messages"])
+    begun, said = logged.get(name, ("", []))
+    if not name or not said or len(messages) <= len(said) or messages[: len(said)] != said:
+        logged[name] = session, messages
+        return session, record["messages"]
+
+    logged[name] = begun, messages
+    log.note_conversion("calls without the repeated beginning of their conversation")
+    return begun, messages[len(said) :]
 
 
 def read_sharegpt(records: Sequence[Any], location: str, log: ImportLog) -> Iterator[Message]:
