@@ -67,7 +67,9 @@ def test_only_wrong_asks_the_wrong_questions_again_without_a_score(tmp_path: Pat
     wrong = {record.question_id for record in records if record.score == 0}
     key = summary["run_key"]
 
-    done = completed(tmp_path, *DEMO, "system=oracle", f"only=wrong:{key[:8]}")
+    words = (*DEMO, "system=oracle", f"only=wrong:{key[:8]}")
+    assert "points of accuracy" not in completed(tmp_path, "plan", *words).out
+    done = completed(tmp_path, *words)
     (again,) = (run for run in finished_runs(tmp_path / "outputs" / "runs") if run.key != key)
     asked = {record.question_id for record in read_records(again.folder / "records.jsonl")}
     assert asked == wrong

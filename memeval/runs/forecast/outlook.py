@@ -68,14 +68,15 @@ class _Spread(Struct, frozen=True):
 
 
 def look_ahead(plan: Plan, cases: CaseCache) -> list[Outlook]:
-    """The outlook for each data set with answers, based on earlier runs of the home if possible."""
+    """The outlook for each data set with an accuracy, from earlier runs of the home if possible."""
     runs = outputs_dir() / "runs"
     outlooks: dict[tuple[str, int, int], Outlook] = {}
     for planned in plan.cells:
-        if retrieves_only(planned.cell.config):
+        config = planned.cell.config
+        if retrieves_only(config) or config.dataset.get("only"):
             continue
 
-        name = planned.cell.loaded.name or str(planned.cell.config.dataset["name"])
+        name = planned.cell.loaded.name or str(config.dataset["name"])
         counts = [count_scored(case, planned.cell) for case in cases.of(planned.cell)]
         questions, asked = sum(counts), sum(map(bool, counts))
         key = (name, questions, asked)
