@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memeval.cli.board import CHECK_PARSER
-from memeval.cli.help import USAGE
+from memeval.cli.help import usage as usage_of_all
 from memeval.cli.judge import ACTIONS
 from memeval.cli.main import COMMANDS, OWN_HELP
 
@@ -69,8 +69,8 @@ The commands of this section take settings: `group=option` and `field=value` ([c
 
 def reference() -> str:
     """The whole page."""
-    usage_of_all = USAGE.partition("\n\n")[2].strip("\n")
-    parts = [HEAD.format(usage=usage_of_all), COMPOSED, "## Commands with options of their own"]
+    usage_of_memeval = usage_of_all().partition("\n\n")[2].strip("\n")
+    parts = [HEAD.format(usage=usage_of_memeval), COMPOSED, "## Commands with options of their own"]
     for name in COMMANDS:
         if name in OWN_HELP:
             parts += command(name)

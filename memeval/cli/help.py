@@ -37,6 +37,8 @@ more:   --help GROUP    its options and fields   --help fields  fields of a run
         COMMAND --help  its arguments            --hydra-help   Hydra's options
 """
 WIDTH = 79
+DESCRIPTION = 22
+"""The column in which descriptions begin."""
 FIELDS, SWEEPS, ALL = "fields", "sweeps", "all"
 
 
@@ -46,11 +48,9 @@ def print_help(topic: str | None = None, folders: Sequence[str] = ()) -> None:
 
     Raises `UserError` with the nearest names for an unknown topic.
     """
-    names_of_groups = (path.name for path in conf_dir().iterdir() if path.is_dir())
-    groups = sorted({*names_of_groups} - {"sweep", "hydra"})
+    groups = _groups()
     if topic is None:
-        names = textwrap.wrap(" ".join(groups), WIDTH - 8)
-        print(USAGE.format(groups="\n        ".join(names)), end="")
+        print(usage(), end="")
     elif topic == FIELDS:
         _print_fields()
     elif topic == SWEEPS:
@@ -68,6 +68,17 @@ def print_help(topic: str | None = None, folders: Sequence[str] = ()) -> None:
         raise unknown("topic of --help", topic, topics, "a command's arguments:  COMMAND --help")
 
 
+def usage() -> str:
+    """The commands and the groups, on one screen."""
+    names = textwrap.wrap(" ".join(_groups()), WIDTH - 8)
+    return USAGE.format(groups="\n        ".join(names))
+
+
+def _groups() -> list[str]:
+    folders = (path.name for path in conf_dir().iterdir() if path.is_dir())
+    return sorted({*folders} - {"sweep", "hydra"})
+
+
 def is_topic(word: str) -> bool:
     """Whether a word after `--help` could be a topic."""
     return word.isidentifier()
@@ -82,12 +93,18 @@ def _print_group(name: str, folders: Sequence[str]) -> None:
     own = [option for folder in folders for option in sorted(Path(folder, name).glob("*.yaml"))]
     for option in [*own_files(name), *own]:
         mark = "*" if f"  - {name}: {option.stem}" in defaults else " "
-        print(f"   {mark} {option.stem:<16} {_summary(option)}")
+        _print_entry(f"   {mark} {option.stem:<16} {_summary(option)}")
         for field in _fields(option, skip=(name,)):
-            print(f"       {name}.{field}")
+            _print_field(f"{name}.{field}")
 
     for option_name in sorted(plugins(name)):
         _print_plugin(name, option_name)
+
+    common = _fields(conf_dir() / "common.yaml")
+    if fields := [field for field in common if field.startswith(f"{name}.")]:
+        print("     Each of them also has")
+        for field in fields:
+            _print_field(field)
 
 
 def _print_plugin(group: str, name: str) -> None:
@@ -111,25 +128,46 @@ def _print_plugin(group: str, name: str) -> None:
 
             summary = describe(group, found)
     except UserError as error:
-        print(f"     {name:<16} {error}")
+        _print_entry(f"     {name:<16} {error}")
         return
 
-    print(f"     {name:<16} {' '.join(filter(None, [summary, f'({found.package})']))}")
+    _print_entry(f"     {name:<16} {' '.join(filter(None, [summary, f'({found.package})']))}")
     for field in fields:
-        print(f"       {group}.{field}")
+        _print_field(f"{group}.{field}")
+
+
+def _print_entry(text: str) -> None:
+    """Prints a name and a description, the description in a column of its own."""
+    print(_wrapped(text, DESCRIPTION))
+
+
+def _print_field(text: str, indent: int = 7) -> None:
+    """Prints a field with its comment."""
+    # The mark of the comment stays with the word after it.
+    marked = " ".join(text.split()).replace(" # ", "  #\0")
+    print(_wrapped(" " * indent + marked, indent + 4).replace("\0", " "))
+
+
+def _wrapped(text: str, indent: int) -> str:
+    return textwrap.fill(
+        text,
+        WIDTH,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _print_fields() -> None:
     print("Fields (field=value):\n")
-    fields = _fields(conf_dir() / "config.yaml")
-    for field in [*fields, *_fields_within("store"), *_fields_within("budget")]:
-        print(f"    {field}")
+    for field in _fields(conf_dir() / "config.yaml"):
+        _print_field(field, indent=4)
 
 
 def _print_sweeps() -> None:
     print("Sweeps (-m +sweep=name):\n")
     for sweep in own_files(SWEEP):
-        print(f"    {sweep.stem:<16} {_summary(sweep)}")
+        _print_entry(f"    {sweep.stem:<17} {_summary(sweep)}")
 
     for name in sorted(plugins(SWEEP)):
         _print_plugin(SWEEP, name)
@@ -152,28 +190,17 @@ def _summary(path: Path) -> str:
 
 
 def _fields(path: Path, skip: tuple[str, ...] = ()) -> list[str]:
-    """The top-level fields of a YAML file with their comments, as written."""
+    """The fields of a YAML file with their comments, as written, each with the names above it."""
     fields = []
+    names: list[str] = []
     for line in _lines(path):
-        name, colon, _ = line.partition(":")
-        if not colon or line[0].isspace() or line[0] == "#":
+        name, colon, value = line.strip().partition(":")
+        if not colon or name.startswith(("#", "- ")):
             continue
 
-        field = line.replace(": ", "=", 1)
-        if "=" in field and name not in (*skip, "name", "class", "defaults", "hydra"):
-            fields.append(field)
-
-    return fields
-
-
-def _fields_within(member: str) -> list[str]:
-    """The fields of a member of the top-level config that is not a group."""
-    fields, is_inside = [], False
-    for line in _lines(conf_dir() / "config.yaml"):
-        if not line.startswith("  "):
-            is_inside = line.startswith(f"{member}:")
-        elif is_inside:
-            field = line.strip().replace(": ", "=", 1)
-            fields.append(f"{member}.{field}")
+        names[(len(line) - len(line.lstrip())) // 2 :] = [name]
+        has_value = value.strip() and not value.strip().startswith("#")
+        if has_value and names[0] not in (*skip, "name", "class", "defaults", "hydra"):
+            fields.append(f"{'.'.join(names)}={value.strip()}")
 
     return fields

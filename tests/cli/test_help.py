@@ -72,7 +72,17 @@ def test_an_option_is_listed_below_its_group_with_its_fields(shown: str, file: P
     text = file.read_text(encoding="utf-8")
     fields = re.findall(r"^(\w+):", text, re.MULTILINE) if "@package _global_" not in text else []
     for name in set(fields) - {"name", "class", "defaults"}:
-        assert f"{file.parent.name}.{name}=" in option[2], name
+        assert re.search(rf"{file.parent.name}\.{name}(\.\w+)?=", option[2]), name
+
+
+def test_every_field_fits_80_columns_and_is_named_in_full(shown: str) -> None:
+    assert max(map(len, shown.splitlines())) < 80
+    for name in ("system.recall.message_range", "llm.judge.model", "budget.usd", "store.url"):
+        assert re.search(rf"^ +{re.escape(name)}=\S", shown, re.MULTILINE), name
+
+    # A field that every option has, and none of their files.
+    assert shown.count("system.timeout_s=") == shown.count("dataset.canaries=") == 1
+    assert not re.search(r"^ +[\w.]+=( |$)", shown, re.MULTILINE)
 
 
 def test_defaults_are_marked(shown: str) -> None:
