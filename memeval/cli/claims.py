@@ -149,8 +149,8 @@ def listing(chosen: Sequence[Claim]) -> Iterator[str]:
         yield from fold("judge", ", ".join(judge) or NOT_DISCLOSED)
         yield from fold("reader", ", ".join(reader) or NOT_DISCLOSED)
         k, repeats = protocol.k or NOT_DISCLOSED, protocol.repeats or NOT_DISCLOSED
-        yield from fold("retrieval", f"k {k}, {protocol.retrieval or NOT_DISCLOSED}")
-        yield from fold("error", f"{repeats} repeats, {protocol.error or NOT_DISCLOSED}")
+        yield from fold("retrieval", f"{protocol.retrieval or NOT_DISCLOSED}; k: {k}")
+        yield from fold("error", f"{protocol.error or NOT_DISCLOSED}; repeats: {repeats}")
         for figure in claim.figures:
             text = f"{figure.system}, {figure.metric} {figure.value:g}"
             if figure.error is not None:
@@ -261,5 +261,12 @@ def _match_json(match: Match) -> dict[str, object]:
 
 
 def fold(name: str, text: str) -> list[str]:
-    """A named text, wrapped to the terminal's width."""
-    return textwrap.wrap(f"{name}: {text}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+    """A named text, wrapped to the terminal's width; a URL or a key stays in one piece."""
+    return textwrap.wrap(
+        f"{name}: {text}",
+        WIDTH,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
