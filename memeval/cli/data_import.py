@@ -80,8 +80,10 @@ def _redactor(chosen: argparse.Namespace) -> Redactor | None:
     if chosen.redact_names is not None:
         try:
             names = Path(chosen.redact_names).read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, ValueError) as error:
-            raise UserError(f"{chosen.redact_names} can't be read: {one_line(error)}.") from error
+        except OSError as error:
+            raise UserError(f"{chosen.redact_names} can't be read: {error.strerror}.") from error
+        except UnicodeDecodeError as error:
+            raise UserError(f"{chosen.redact_names} is not UTF-8 text.") from error
 
     return Redactor(names=names)
 

@@ -20,7 +20,9 @@ from memeval.results import CONFIG_FILE
 from memeval.results.run import Run
 from memeval.text.shown import one_line
 
-DATA_HELP = "the run's data file, if it is your own: memeval opens no file that a run names"
+DATA = """
+--data FILE:file  the run's data file, if it is your own: memeval opens no file that a run names
+""".strip()
 
 
 def cases_of(run: Run, wanted: set[str], data: str | None = None) -> Iterator[EvalCase]:

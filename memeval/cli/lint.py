@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memeval.api.selecting import select_runs
 from memeval.cli.claims import fold
-from memeval.cli.finished_data import DATA_HELP, cases_of
+from memeval.cli.finished_data import DATA, cases_of
 from memeval.cli.parser import Parser, print_json
 from memeval.comparison.finding import check_records
 from memeval.datasets.lint.bounds import is_comparable, scores
@@ -18,6 +18,7 @@ from memeval.errors import UserError
 from memeval.records import EvalCase
 from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
 from memeval.results.fields import as_plain
+from memeval.results.files import reading
 from memeval.results.run import Run
 from memeval.results.summary import PACKAGE_RUN
 from memeval.text.shown import one_line, some_of
@@ -34,7 +35,7 @@ searches finished runs for leaked gold answers, a top_k that retrieves everythin
 more than it should, and tuning on the test questions
 
 runs+ RUN       key, its beginning, name, MLflow run id, or filter
---data FILE  {DATA_HELP}
+{DATA}
 --prompt* FILE  your own prompt file to search for gold answers; may be given several times
 --json          print everything as JSON
 """
@@ -158,12 +159,9 @@ def settings_of(summary: RunSummary, prompts: Sequence[str]) -> dict[str, str]:
         if isinstance(value, str) and not name.startswith(_NOT_TEXT)
     }
     for path in prompts:
-        try:
-            texts[path] = Path(path).read_text(encoding="utf-8")[:LARGEST_FILE]
-        except (OSError, ValueError) as error:
-            raise UserError(
-                f"--prompt {one_line(path)} can't be read: {one_line(error)}"
-            ) from error
+        with reading(f"--prompt {one_line(path)}"):
+            text = Path(path).read_text(encoding="utf-8", errors="replace")
+            texts[path] = text[:LARGEST_FILE]
 
     return texts
 

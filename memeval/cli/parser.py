@@ -101,10 +101,18 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _file(text: str) -> str:
+    if not Path(text).exists():
+        raise argparse.ArgumentTypeError(f"{one_line(text, 80)} does not exist")
+
+    return text
+
+
 _TYPES: Mapping[str, Callable[[str], Any]] = {
     "int": int,
     "float": float,
     "path": Path,
+    "file": _file,
     "points": _points,
     "count": _count,
 }

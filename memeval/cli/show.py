@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from itertools import chain
 
 from memeval.api.selecting import select_one
-from memeval.cli.finished_data import DATA_HELP, cases_of
+from memeval.cli.finished_data import DATA, cases_of
 from memeval.cli.parser import RUN, Parser
 from memeval.comparison.tables import WIDTH, align
 from memeval.errors import UserError
@@ -48,7 +48,7 @@ shows a finished run, or everything about one of its questions
 
 {RUN}
 question? QUESTION  id, such as conv-26/q12
---data FILE  {DATA_HELP}
+{DATA}
 """
 PARSER = Parser.of("show", USAGE)
 

@@ -25,6 +25,7 @@ _AGE = re.compile(r"(?P<count>\d{1,6})(?P<unit>[smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LAST, PREVIOUS, BY_LABEL = "@last", "@previous", "@label:"
 LIST_HINT = "all runs of this home:  python -m memeval list"
+MAKE_HINT = "this home has no finished runs; to make one:  python -m memeval dataset=demo"
 FILTER_HINT = "use:  dataset=locomo since=7d"
 _WARNINGS = (" INVALID", " STOPPED")
 """Warnings that `list` may print after the label of a run."""
@@ -176,7 +177,8 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
     if len(matching) == 1:
         return matching[0]
     if not matching:
-        raise UserError(f"unknown run '{one_line(word)}'.{_suggestion(word, known)}", LIST_HINT)
+        hint = LIST_HINT if known else MAKE_HINT
+        raise UserError(f"unknown run '{one_line(word)}'.{_suggestion(word, known)}", hint)
 
     shown = ", ".join(map(_key_and_name, matching[:5]))
     if len(matching) > 5:
@@ -209,7 +211,7 @@ def _resolve_reference(word: str, known: Sequence[Run]) -> Run:
             f"{one_line(word)} is not a run", f"use:  {LAST}, {PREVIOUS} or {BY_LABEL}v1"
         )
     if not known:
-        raise UserError(f"{word}: there are no finished runs", LIST_HINT)
+        raise UserError(f"unknown run '{word}'.", MAKE_HINT)
 
     last = known[-1].summary
     if word == LAST:

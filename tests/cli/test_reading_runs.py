@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from command_line import completed
+from command_line import completed, memeval
 
 DRIVER = """
 import json, sys
@@ -109,6 +109,30 @@ def test_data_option_of_show_makes_the_evidence_visible(finished: Path, tmp_path
     assert "not on this machine" in hidden and ".;" not in hidden
     shown = completed(home, "show", first.name, "demo-1/q0", "--data", str(own)).out
     assert "not on this machine" not in shown and "evidence is not shown" not in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("show", "KEY", "demo-1/q0", "--data", "none.json"), "show: argument --data: none.json"),
+        (("lint", "KEY", "--data", "none.json"), "lint: argument --data: none.json does not exist"),
+        (("lint", "KEY", "--prompt", "no.txt"), "--prompt no.txt can't be read: No such file or"),
+        (("data", "import", ".", "--into", "x.json", "--redact-names", "n.txt"), "n.txt can't be"),
+    ],
+)
+def test_a_file_that_does_not_exist_is_a_mistake(
+    finished: Path, tmp_path: Path, words: tuple[str, ...], reason: str
+) -> None:
+    (first, *_) = sorted((finished / "outputs" / "runs").iterdir())
+    done = memeval(finished, *(first.name if word == "KEY" else word for word in words))
+    assert done.status == 2 and reason in done.told and "Errno" not in done.err
+
+
+@pytest.mark.parametrize("word", ["16e712a2", "@last"])
+def test_an_empty_home_says_how_to_make_a_run(tmp_path: Path, word: str) -> None:
+    done = memeval(tmp_path, "show", word)
+    assert (done.status, done.told) == (2, f"memeval: unknown run '{word}'.")
+    assert "this home has no finished runs; to make one:" in done.err
 
 
 def test_a_damaged_config_hides_the_evidence_and_nothing_else(
