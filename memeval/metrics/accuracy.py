@@ -38,18 +38,22 @@ def deviation(summary: RunSummary, value: float | None) -> str:
 def right_phrase(summary: RunSummary, of: str = "") -> str:
     """What a run's accuracy counts; `of` follows the questions: `122 questions are answered right`.
 
-    If not all answers were scored, `the scored answers (112 of 122) are right`.
+    If not all answers were scored, `the scored answers (112 of 122) are right`; under a judge that
+    grades, `the possible score of 122 questions is reached`.
     """
     rows = [row for row in summary.categories if row.headline]
     scored, asked = sum(row.scored for row in rows), sum(row.asked for row in rows)
+    number = count(summary.metrics.get("n_questions"))
+    questions, verb = f"{number} questions{of}", "are answered right"
     if scored < asked:
-        return f"the scored answers ({scored:,} of {asked:,}){of} are right"
+        questions, verb = f"the scored answers ({scored:,} of {asked:,}){of}", "are right"
+    elif number == "1":
+        questions, verb = f"1 question{of}", "is answered right"
 
-    questions = count(summary.metrics.get("n_questions"))
-    if questions == "1":
-        return f"1 question{of} is answered right"
+    if summary.judge is not None and summary.judge.grades:
+        return f"the possible score of {questions} is reached"
 
-    return f"{questions} questions{of} are answered right"
+    return f"{questions} {verb}"
 
 
 def _score(record: Record) -> float | None:

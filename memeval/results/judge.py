@@ -60,6 +60,11 @@ class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
         return bool(self.name) and self.model != ""
 
     @property
+    def grades(self) -> bool:
+        """Whether its verdicts are grades, and an accuracy their mean."""
+        return self.scoring is not None and self.own_class is None
+
+    @property
     def digest(self) -> str:
         """Sixteen hex digits that identify a judge."""
         text = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)

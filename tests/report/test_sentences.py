@@ -8,6 +8,7 @@ import pytest
 from sample_runs import summary
 
 from memeval.report.sentences import run_sentences
+from memeval.results.judge import JudgeIdentity
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,15 @@ def test_one_question_is_in_the_singular(questions: int, result: str) -> None:
     metrics = {**cell.metrics, "n_questions": questions, "accuracy": 0.5}
     sentence, *_ = run_sentences(replace(cell, metrics=metrics, judge=None))
     assert sentence == result
+
+
+def test_a_mean_of_grades_is_not_called_a_share_of_right_answers() -> None:
+    cell = summary()
+    judge = JudgeIdentity(name="beam", scoring="v2")
+    metrics = {**cell.metrics, "n_questions": 2, "accuracy": 0.604}
+    sentence, *_ = run_sentences(replace(cell, metrics=metrics, judge=judge))
+    reached = "60.4 % of the possible score of 2 questions is reached, according to the judge beam"
+    assert sentence.startswith(reached)
 
 
 @pytest.mark.parametrize(
