@@ -38,6 +38,7 @@ The commands of this section take settings: `group=option` and `field=value` ([c
 | `-m`, `--multirun` | takes several values per setting, and runs every combination ([sweeps.md](sweeps.md)) |
 | `+sweep=NAME` | a [sweep that ships](../sweeps/README.md); needs no `-m` |
 | `--fresh`, `--fresh=STAGE` | repeats the stage `prepare`, `answer` or `judge` and those after it, even if their results exist |
+| `--keep-going` | with `-m`: runs the runs without a mistake, and lists the others |
 | `--config-dir FOLDER`, `-cd FOLDER` | adds a folder with your own options |
 | `--cfg job --resolve` | prints the composed configuration, and runs nothing |
 | `--help`, `--help GROUP` | prints the groups with their options and fields, or one group |

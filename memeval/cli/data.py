@@ -27,33 +27,34 @@ from memeval.errors import UserError
 from memeval.runs.display.terminal import drawing_stream
 from memeval.text.shown import all_counted, counted
 
-USAGE_OF_FETCH = """
+DATA_SET = """
+name NAME                      data set, as `data list` names it
+settings* dataset.field=value  its settings, such as dataset.tier=100k
+"""
+USAGE_OF_FETCH = f"""
 download a data set, verify it, show its licence
 
-name
+{DATA_SET}
 --max-bytes N:int  largest download in bytes (default: the registered size plus 1 %%)
 --sha256 HEX       expected sha256 if the data set has no registered one
-settings* dataset.field=value
 """
-USAGE_OF_VERIFY = """
+USAGE_OF_VERIFY = f"""
 compare the local file with the registered one, and list the repaired records
 
-name
-settings* dataset.field=value
+{DATA_SET}
 """
-USAGE_OF_STATS = """
+USAGE_OF_STATS = f"""
 show cases, sessions, turns, tokens and questions by category as a table
 
-name
-settings* dataset.field=value
+{DATA_SET}
 """
 USAGE_OF_MAKE = """
 write a data set to a file: generated or derived (synthetic, locomo_mc10), or from published files
 (incidents, memory_agent_bench)
 
-name
-file
-settings* dataset.field=value | FROM
+name NAME                           data set, as `data list` names it
+file FILE                           file to write
+settings* dataset.field=value|FROM  its settings, and the published files or folders
 """
 ACTIONS = {
     "list": (
@@ -68,7 +69,7 @@ ACTIONS = {
 }
 PARSER = Parser.of_actions(
     "data",
-    "lists, downloads, verifies and describes data sets",
+    "lists, downloads, verifies and describes data sets, and makes your own",
     {name: usage for name, (_, usage) in ACTIONS.items()},
 )
 

@@ -12,7 +12,7 @@ TAKES_OVERRIDES = ("draft", "grow")
 CHECK = """
 list every mistake in your own file (dataset=json), with its place
 
-file
+file FILE  file of dataset=json
 """
 IMPORT = f"""
 make a file of dataset=json from chats, logs, tables or benchmark files
@@ -39,21 +39,21 @@ DRAFT = f"""
 have a model propose questions about your own file, and check each of them; takes the settings of a
 run, such as llm=openai llm.draft.model=gpt-4o
 
-file                  file of dataset=json
+file FILE             file of dataset=json
 --n! N:int            drafted questions in total, including existing ones
 {_DRAFTING}
 """
 GROW = f"""
 draft questions for the cases that have no drafted ones yet
 
-file                  file of dataset=json
+file FILE             file of dataset=json
 --n N:int             questions for the new cases (default: as many per case as in the others)
 {_DRAFTING}
 """
 REVIEW = """
 accept, reject and edit the questions of your own file in a browser
 
-file             file of dataset=json
+file FILE        file of dataset=json
 --reviewer NAME  who decides (default: the name of your account)
 --terminal       review here, one by one, instead of in a browser
 --disputed       only questions that others disagree on and that you have not decided
@@ -69,7 +69,7 @@ _VERSION = """
 FREEZE = f"""
 write a version of your own file: a folder with a digest and a datasheet
 
-file                 file of dataset=json, or a frozen folder
+file FILE            file of dataset=json, or a frozen folder
 --name NAME          name of the data set (default: the file's)
 {_VERSION}
 """
@@ -83,13 +83,13 @@ files+ FROZEN        frozen folder or name
 DIFF = """
 show what changed between two versions (exit status 1 if anything changed)
 
-old  frozen folder or name, or a file of dataset=json
-new
+old OLD  frozen folder or name, or a file of dataset=json
+new NEW  likewise
 """
 POWER = """
 show the smallest difference that your own data could show, and that more data would show
 
-file  frozen folder or name, or a file of dataset=json
+file FILE  frozen folder or name, or a file of dataset=json
 """
 OWN_ACTIONS = {
     "check": ("memeval.cli.data_check:check_chosen", CHECK),

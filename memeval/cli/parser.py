@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
         actions = parser.add_subparsers(dest="action", required=True)
         for name, usage in usages.items():
             summary, arguments = _split(usage)
-            actions.add_parser(name, help=summary).take(arguments)
+            actions.add_parser(name, help=summary, description=summary).take(arguments)
 
         return parser
 
@@ -135,7 +135,9 @@ def _value_of(value: str | None) -> dict[str, Any]:
 def _kind_of(name: str, mark: str, value: str | None) -> dict[str, Any]:
     """How many words or options are allowed, as settings for argparse."""
     if not name.startswith("-"):
-        return {"nargs": mark} if mark else {}
+        # Without a default, argparse calls an argument that may be left out required.
+        kinds: dict[str, dict[str, Any]] = {"": {}, "*": {"nargs": "*", "default": []}}
+        return kinds.get(mark, {"nargs": mark})
     if value is None:
         return {"action": "store_true"}
     if mark == "*":

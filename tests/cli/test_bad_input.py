@@ -144,7 +144,7 @@ MISTAKES = [
     mistake("data fetch demo", "'demo' ships with memeval: nothing to fetch"),
     mistake(
         "data fetch",
-        "data fetch: the following arguments are required: name",
+        "data fetch: the following arguments are required: NAME",
         way_out="usage: python -m memeval data fetch",
     ),
     mistake(
