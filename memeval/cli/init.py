@@ -26,6 +26,8 @@ KINDS = {
     "metric": "python -m memeval",
 }
 """Kinds of packages that can be written, with the command that runs each."""
+NOUNS = {"system": "memory system", "dataset": "data set"}
+"""Kinds whose name in a text is another one."""
 BOARD = "board"
 """The kind for a board: not a part of memeval, but a repository of results."""
 EXAMPLE = "for example:  python -m memeval init system my-memory"
@@ -64,7 +66,7 @@ def init(arguments: Sequence[str]) -> int:
     _check_target(values, paths[f"{module}/{kind}.py"])
     _check_folder(folder)
     _write(paths, values, folder)
-    print(f"{one_line(folder)}: a package with a {kind}, {module}\n")
+    print(f"{one_line(folder)}: a package with a {values['noun']}, {module}\n")
     print(f"  cd {one_line(folder)}\n  pip install -e '.[test]'\n  pytest\n  {values['command']}")
     return 0
 
@@ -126,6 +128,7 @@ def _values(kind: str, name: str, module: str) -> dict[str, str]:
         "project": name,
         "module": module,
         "kind": kind,
+        "noun": NOUNS.get(kind, kind),
         "target": target,
         "heading": module.replace("_", " "),
         "points": PARTS[kind],
