@@ -298,7 +298,7 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
 
     yield first
     if drafting.proposals:
-        rows = [["    stay", count(drafting.kept)]]
+        rows = [["    kept", count(drafting.kept)]]
         for reason in Reason:
             dropped = drafting.dropped[reason]
             if dropped:

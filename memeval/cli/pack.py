@@ -21,7 +21,7 @@ USAGE = f"""
 writes finished runs as one file that anyone can check
 
 words* RUN              runs or filters, as `list` takes them (default: all runs of this home)
--o --output! FILE:path  a new *{SUFFIX} file
+-o --output! FILE:path  *{SUFFIX} file to write; an existing one is replaced
 --who TEXT              who publishes the package
 --licence TEXT          the licence of the rows, such as CC0 1.0
 --supersedes ID         id of the package that this one replaces

@@ -93,7 +93,7 @@ def _rules(chosen: argparse.Namespace) -> Rules:
 def _show_info(home: Home) -> int:
     items, now = list_items(home), time.time()
     needed = _read_needs(items)
-    print(f"{'kind':<10} {'items':>7} {'size':>9} {'newest':>8} {'oldest':>8}  needed by no run")
+    print(f"{'kind':<10} {'items':>7} {'size':>9} {'newest':>8} {'oldest':>8}  not needed")
     for kind in StoredKind:
         own = [item for item in items if item.kind is kind]
         if own:

@@ -32,15 +32,15 @@ class Reason(StrEnum):
     NO_TURN = "evidence that is not a turn of the case"
     NOT_QUOTED = "a quotation that is not in its turn"
     GIVEN = "the answer is in the question"
-    NAMES_TEXT = "the question speaks of the conversation itself"
+    NAMES_TEXT = "the question refers to the conversation itself"
     PRONOUN = "a pronoun without a name before it"
-    DUPLICATE = "asked already"
+    DUPLICATE = "already asked"
     NOT_SUPPORTED = "not answered right from its evidence"
     KNOWN = "answered right without memory"
     NOT_NEEDED = "answered right without one of its turns"
     NO_OLDER = "no older value in an earlier turn"
     ANSWERED = "answered although it should not be"
-    NO_NEAR = "no true fact comes near"
+    NO_NEAR = "no turn mentions what the question names"
     UNSCORED = "the judge's reply could not be read"
 
 

@@ -325,7 +325,7 @@ class _Verifier:
         if register is None:
             return level
 
-        level.did = "said beforehand"
+        level.did = "beforehand"
         try:
             level.did += signed_words(register, self.checks.allowed_signers)
         except UserError as error:

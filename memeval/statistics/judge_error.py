@@ -37,8 +37,8 @@ def prediction_powered_mean(
 
     θ = λ·mean(Ŷ_unlabelled) + mean(Y - λŶ_labelled), Var = Var(λŶ_u)/N + Var(Y - λŶ)/n, and λ =
     Cov(Y, Ŷ) / ((1 + n/N)·Var(Ŷ)), clipped to [0, 1]. Cov and the two variances divide by n, the
-    pooled Var(Ŷ) by one less. λ depends on the data only, so that even the worst judge does no
-    harm, it only does not help. The labels must be drawn from the cell itself.
+    pooled Var(Ŷ) by one less. λ depends on the data only, so a useless judge does no harm. The
+    labels must be drawn from the run itself.
 
     With clusters the two parts are not independent, since both come from the same conversations:
     the influence of each conversation is summed over both parts, λ(Ŷ_u - mean)/N and (Y - λŶ -

@@ -66,7 +66,7 @@ class SystemSettings:
 
     @property
     def max_shown(self) -> int | None:
-        """Maximum chunks shown, whatever the cell's `top_k`; None uses the cell's `top_k`."""
+        """Maximum chunks shown, overriding the run's `top_k`; None uses the run's."""
         return None
 
     @property
@@ -103,7 +103,7 @@ NOTHING_FITS = "nothing_fits"
 
 
 class Reader(Protocol):
-    """Answers a query from a context under the cell's prompt template, which all systems share."""
+    """Answers a query from a context under the run's prompt template, which all systems share."""
 
     async def answer(
         self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
@@ -160,13 +160,13 @@ class SystemContext:
     """
 
     reader: Reader
-    """Answers under the cell's template, or in the style that `answer_style` names."""
+    """Answers under the run's template, or in the style that `answer_style` names."""
     model: LanguageModel
     """The model in the role `llm.ingest`, for systems that call one while they ingest; answers come
     from the reader.
     """
     embedder: Embedder
-    """The cell's embedder."""
+    """The run's embedder."""
     top_k: int
     """Maximum chunks for the reader."""
     seed: int
@@ -182,7 +182,7 @@ class SystemContext:
     requests.
     """
     reranker: Callable[[str], Reranker | None] = build_named
-    """Builds the cell's reranker; returns None if nothing is reranked.
+    """Builds the run's reranker; returns None if nothing is reranked.
 
     Its argument is the system's own reranker setting, which applies under `reranker=default`. In a
     run, a reranker at an endpoint shares the endpoint's limit with the models. The default builds
@@ -235,15 +235,15 @@ class MemorySystem(ABC):
 
     @classmethod
     def answer_style(cls, settings: Any) -> str | None:
-        """The answer style (`short`, `cot`) that replaces the style of the cell's prompt.
+        """The answer style (`short`, `cot`) that replaces the style of the run's prompt.
 
-        None, the default, keeps the cell's style. Every table shows a system's own style.
+        None, the default, keeps the run's style. Every table shows a system's own style.
         """
         return None
 
     @classmethod
     def resolve_settings(cls, settings: Any, *, has_language_model: bool) -> Any:
-        """The settings, with a value for each setting that depends on the cell's model.
+        """The settings, with a value for each setting that depends on the run's model.
 
         Called once, before anything else reads the settings. The default changes nothing. Raises
         `UserError` for settings that can't be met on this machine.
@@ -252,7 +252,7 @@ class MemorySystem(ABC):
 
     @classmethod
     def check_use(cls, settings: Any, *, reader: str, writer: str) -> None:
-        """Raises `UserError` for settings that are incompatible with the cell's reader or writer.
+        """Raises `UserError` for settings that are incompatible with the run's reader or writer.
 
         `reader` is `direct` or `tools`, `writer` is `chunks` or `tools`. The default allows all.
         """

@@ -34,7 +34,7 @@ async def usage_adds_up(of: SystemUnderTest) -> None:
 
 async def failure_is_not_an_answer(of: SystemUnderTest) -> None:
     if of.silent():
-        raise NotApplicableError("it never calls the cell's model or reader")
+        raise NotApplicableError("it never calls the run's model or reader")
 
     try:
         await of.ask_all(await of.fill_system(ScriptedModel(fails=True), compress_after=(6,)))

@@ -91,7 +91,7 @@ class SystemUnderTest:
         return CharTfidfEmbedder()
 
     def silent(self) -> bool:
-        """True for a system that never calls the cell's model or reader."""
+        """True for a system that never calls the run's model or reader."""
         return False
 
     def parts(

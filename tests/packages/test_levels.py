@@ -981,7 +981,7 @@ def test_registration_is_compared_with_the_packed_runs(
     monkeypatch.setattr("memeval.packages.register.datetime", LongAgo)
     assert run_command(["register", *words, *options, "-o", str(said)]) == 0
     for chosen, status, told in (
-        (keys, 0, "6 registered said beforehand"),
+        (keys, 0, "6 registered beforehand"),
         (keys[:1], 1, "was registered, but is not in the package"),
     ):
         path = tmp_path / f"{len(chosen)}.memeval"
@@ -1002,7 +1002,7 @@ def test_registration_is_compared_with_the_packed_runs(
         noted = ["--register", str(tmp_path / "note.json"), "-o", str(path)]
         assert run_command(["pack", *keys, *noted]) == 0
         assert run_command(["verify", str(path)]) == 0
-        assert "said beforehand, signed by an unknown key" in capsys.readouterr().out
+        assert "beforehand, signed by an unknown key" in capsys.readouterr().out
 
         # Another statement, sealed again: the signature does not match it.
         entries = entries_of(path)

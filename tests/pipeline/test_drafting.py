@@ -258,7 +258,7 @@ def test_dropped_question_may_be_proposed_again_with_the_right_evidence(
         done = memeval(*words(endpoint, path, 2, *one_at_a_time), check=False)
 
     assert re.search(r"not answered right from its evidence +1\n", done.stdout)
-    assert re.search(r"asked already +4\n", done.stdout)
+    assert re.search(r"already asked +4\n", done.stdout)
     (kept,) = questions_in(path)
     assert kept["meta"]["quotes"][0]["quote"] == proposed[1]["quote"]
 

@@ -78,7 +78,7 @@ class Gate:
         sentences = {
             GateOutcome.WORSE: f"Worse than the baseline: {tested}.",
             GateOutcome.MUST_PASS: (
-                f"Questions that must pass fail: {', '.join(failed)}. All: {amount}."
+                f"Required questions do not pass: {', '.join(failed)}. All: {amount}."
             ),
             GateOutcome.INFERIOR: f"A loss of {limit} points can't be ruled out: {amount}.",
             GateOutcome.NON_INFERIOR: (

@@ -140,19 +140,19 @@ def _package_data(checked: Checked) -> PackageData:
 def _registration(register: Mapping[str, Any] | None, registered: Level) -> str:
     """Whether the runs were registered beforehand, and the proof of the date."""
     if register is None:
-        return "said afterwards"
+        return "not registered beforehand"
     if registered.problems:
-        return "not as it was said beforehand"
+        return "not as registered"
 
     commit, said = register.get("commit"), register.get("said")
     if not isinstance(commit, dict):
         if isinstance(register.get("signature"), str) and isinstance(said, dict):
-            return f"said beforehand, in a signed note of {one_line(said.get('said_on'), 10)}"
+            return f"registered beforehand, in a signed file of {one_line(said.get('said_on'), 10)}"
 
-        return "said beforehand, without a commit or a signature that shows when"
+        return "registered, without a commit or a signature that shows when"
 
     name, date = one_line(commit.get("commit"), 12), one_line(commit.get("date"), 40)
-    return f"said beforehand, in commit {name} of {date[:10]}"
+    return f"registered beforehand, in commit {name} of {date[:10]}"
 
 
 def mark_of(level: Level) -> LevelResult:
