@@ -1,4 +1,4 @@
-"""Checks addresses, environment variable names and headers; above all, none may contain a secret.
+"""Checks URLs, environment variable names and headers; above all, none may contain a secret.
 
 Settings are written to config files, parameters, reports and tracking servers. So secrets come only
 from the environment. The error for a setting that contains a secret names the setting, but does not
@@ -42,7 +42,7 @@ BY_TRACKING = "for a password:  export MLFLOW_TRACKING_URI=...  and leave tracki
 
 
 def check_address(option: str, address: str, *hints: str) -> None:
-    """Raises `UserError` unless this is the http(s) address of a host without user, password, query
+    """Raises `UserError` unless this is the http(s) URL of a host without user, password, query
     or fragment.
     """
     check_plain(option, address, *(hints or (BY_HEADER,)))
@@ -64,7 +64,7 @@ def check_address(option: str, address: str, *hints: str) -> None:
 
 
 def check_plain(option: str, address: str, *hints: str) -> None:
-    """Raises `UserError` for an address with user, password or query, which would be published."""
+    """Raises `UserError` for a URL with user, password or query, which would be published."""
     _, scheme_ends, rest = address.partition("://")
     if not scheme_ends:
         rest = address.removeprefix("//")
@@ -80,20 +80,20 @@ def check_plain(option: str, address: str, *hints: str) -> None:
 
 
 def check_tracking(option: str, address: str) -> None:
-    """Raises `UserError` if the address of a store contains a user, a password or a query."""
+    """Raises `UserError` if the URL of a store contains a user, a password or a query."""
     if "://" in address and not address.startswith(("sqlite:", "file:")):
         check_plain(option, address, BY_TRACKING)
 
 
 def check_store(url: str | None, memories: str | None) -> None:
-    """Raises `UserError` for an invalid address of the store."""
+    """Raises `UserError` for an invalid URL of the store."""
     if url is not None:
         _check_database(url)
     if memories is None:
         return
 
     check_plain("store.memories", memories, BY_ENVIRONMENT)
-    # The form of an address that fsspec accepts.
+    # The form of a URL that fsspec accepts.
     protocol, mark, path = memories.partition("://")
     is_url = mark and path and protocol.isalnum()
     if not is_url or not memories.isascii() or not memories.isprintable():
@@ -160,7 +160,7 @@ def check_headers(option: str, headers: Any) -> None:
 
 
 MAY_LACK_A_KEY = (*(f"{role}." for role in OTHERS), "embedder.", "system.api_key_env")
-"""Settings that may lack a key: the address may have one, or the service may need none."""
+"""Settings that may lack a key: the URL may have one, or the service may need none."""
 
 
 def check_secrets(leaves: Mapping[str, Any]) -> None:

@@ -81,10 +81,10 @@ def resolve(composed: DictConfig | dict[str, Any]) -> RunConfig:
     if config.embedder.name == "openai":
         _resolve_embedder(config.embedder, config.llm)
     if config.reranker.base_url:
-        # An address may include the path that is called: both forms mean the same address.
+        # A URL may include the path that is called: both forms mean the same URL.
         config.reranker.base_url = config.reranker.base_url.rstrip("/").removesuffix("/rerank")
 
-    # Last, because two roles share a limit if their final addresses are equal.
+    # Last, because two roles share a limit if their final URLs are equal.
     share_limits(config)
 
     return config
@@ -131,9 +131,9 @@ def _without_built_in_class(group: str, values: dict[Any, Any]) -> dict[str, Any
 
 
 def _address(base_url: str | None) -> str:
-    """The address of an endpoint, by default that of the environment.
+    """The URL of an endpoint, by default that of the environment.
 
-    Raises `UserError` if the environment's is invalid; the config's addresses were checked.
+    Raises `UserError` if the environment's is invalid; the config's URLs were checked.
     """
     if base_url:
         return base_url.rstrip("/")
@@ -144,7 +144,7 @@ def _address(base_url: str | None) -> str:
 
 
 def _resolve_addresses(llm: LlmConfig) -> None:
-    """Makes the addresses of all roles comparable; a role without one uses the answers' model's."""
+    """Makes the URLs of all roles comparable; a role without one uses the answers' model's."""
     llm.base_url = _address(llm.base_url)
     for path in OTHERS:
         role = section_of_role(llm, path)
@@ -153,7 +153,7 @@ def _resolve_addresses(llm: LlmConfig) -> None:
 
 
 def _resolve_judge_alone(llm: LlmConfig) -> None:
-    """Sets the address of the judge's model if the offline reader answers."""
+    """Sets the URL of the judge's model if the offline reader answers."""
     judge, unset = llm.judge, JudgeModelConfig()
     if judge.model is not None:
         check_roles(llm)
@@ -170,9 +170,9 @@ def _resolve_judge_alone(llm: LlmConfig) -> None:
 
 
 def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
-    """Sets the embedder's address, by default that of the answers' model.
+    """Sets the embedder's URL, by default that of the answers' model.
 
-    A key belongs to an address: raises `UserError` for another address without its own key.
+    A key belongs to a URL: raises `UserError` for another URL without its own key.
     """
     answers = llm.base_url if llm.name == "openai" else None
     openai_key_env = LlmConfig.api_key_env
@@ -201,7 +201,7 @@ def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
 
 
 def _check_embeddings(address: str) -> None:
-    """Raises `UserError` for the address of a provider that is known to have no embeddings."""
+    """Raises `UserError` for the URL of a provider that is known to have no embeddings."""
     host = urlsplit(address).hostname or ""
     if host in _WITHOUT_EMBEDDINGS or host.startswith("bedrock-runtime."):
         raise UserError(

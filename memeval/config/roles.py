@@ -1,4 +1,4 @@
-"""Roles of models. Unset fields come from the answers' model; limits are per address and key."""
+"""Roles of models. Unset fields come from the answers' model; limits are per URL and key."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ OTHERS = (INGEST, JUDGE, *DRAFTING)
 """The roles that inherit missing settings from the answers' model."""
 
 ADDRESS_DEFAULTS = {"api_key_env": "", "headers": None, "api_version": None}
-"""Defaults of settings not inherited by a role with its own address: no secret goes elsewhere."""
+"""Defaults of settings not inherited by a role with its own URL: no secret goes elsewhere."""
 MODEL_SETTINGS = ("limit_parameter", "reasoning_effort", "extra_body")
-"""Settings that a role with its own model or address does not inherit."""
+"""Settings that a role with its own model or URL does not inherit."""
 LIMIT_PARAMETERS = ("max_tokens", "max_completion_tokens")
 RESERVED_PARAMETERS = {
     "model": "use:  {role}.model=...",
@@ -43,7 +43,7 @@ RESERVED_PARAMETERS = {
 }
 """Parameters of a request that `extra_body` must not contain, and the settings to use instead."""
 EMBEDDER_LIMIT, RERANKER_LIMIT = 8, 16
-"""Default limits of concurrent requests at an address that no other role calls."""
+"""Default limits of concurrent requests at a URL that no other role calls."""
 BUILT_IN_MODELS = ("extractive", "mock", "openai")
 """The kinds of models that memeval has; any other is that of a package."""
 OFFLINE_READER = "extractive"
@@ -65,7 +65,7 @@ def settings_of_role(llm: LlmConfig, role: str) -> LlmConfig:
     other_model = other_address or own.get("model", llm.model) != llm.model
 
     inherited: dict[str, Any] = {}
-    # A key belongs to an address, and headers may contain one.
+    # A key belongs to a URL, and headers may contain one.
     if other_address:
         inherited |= ADDRESS_DEFAULTS
     if other_model:
@@ -146,7 +146,7 @@ def check_roles(llm: LlmConfig) -> None:
 
 
 def check_api_version(role: str, settings: LlmConfig | EmbedderConfig) -> None:
-    """Raises `UserError` if Azure's version is set, but the address is not that of a resource."""
+    """Raises `UserError` if Azure's version is set, but the URL is not that of a resource."""
     address = urlsplit(settings.base_url or "")
     is_resource = address.hostname != "api.openai.com" and "/openai" not in address.path
     if settings.api_version is not None and not is_resource:
@@ -158,7 +158,7 @@ def check_api_version(role: str, settings: LlmConfig | EmbedderConfig) -> None:
 
 
 def share_limits(config: RunConfig) -> None:
-    """Gives embedder and reranker the limit of their address. Raises `UserError` for two limits."""
+    """Gives embedder and reranker the limit of their URL. Raises `UserError` for two limits."""
     callers = list(_callers(config))
     for first, second in combinations(callers, 2):
         limits = (first.limit, second.limit)
@@ -186,7 +186,7 @@ class _Caller(Struct, frozen=True):
 
     role: str
     reach: tuple[Any, ...]
-    """Address, key and headers: callers that share them share one limit."""
+    """URL, key and headers: callers that share them share one limit."""
     limit: int | None
     """Concurrent requests, if the role sets them itself."""
 

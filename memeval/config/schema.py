@@ -168,9 +168,9 @@ class LlmConfig:
     name: str = at(ANSWER, "extractive", at_ingest=True)
     model: str | None = at(ANSWER)
     base_url: str | None = at(ANSWER)
-    """Address of the endpoint; None: OPENAI_BASE_URL, else OpenAI's own."""
+    """URL of the endpoint; None: OPENAI_BASE_URL, else OpenAI's own."""
     api_version: str | None = at(RUNTIME)
-    """Azure's `api-version`; the address is then an Azure resource's, the model a deployment."""
+    """Azure's `api-version`; the URL is then an Azure resource's, the model a deployment."""
     api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
     """Name of the environment variable that contains the key."""
     headers: dict[str, str] | None = at(RUNTIME)
@@ -216,13 +216,13 @@ class EmbedderConfig:
     """Numbers per vector; None: the model's own width."""
     base_url: str | None = at(PREPARE)
     api_version: str | None = at(RUNTIME)
-    """As for the model; None: the model's, if the address is the same."""
+    """As for the model; None: the model's, if the URL is the same."""
     api_key_env: str | None = at(RUNTIME)
-    """None: the key of the address (the model's at its address, OPENAI_API_KEY at OpenAI's)."""
+    """None: the key of the URL (the model's at its URL, OPENAI_API_KEY at OpenAI's)."""
     headers: dict[str, str] | None = at(RUNTIME)
     """As for the model."""
     max_concurrency: int | None = at(RUNTIME)
-    """None: the limit of the model behind the same address and key, else 8."""
+    """None: the limit of the model behind the same URL and key, else 8."""
     batch_size: int = at(RUNTIME, MOST_TEXTS)
     """Maximum number of texts per request."""
     timeout_s: float = at(RUNTIME, 60.0)
@@ -241,12 +241,12 @@ class RerankerConfig:
     model: str | None = at(ANSWER)
     """The cross-encoder at the endpoint."""
     base_url: str | None = at(ANSWER)
-    """Address whose `/rerank` is called, for example https://api.jina.ai/v1."""
+    """URL whose `/rerank` is called, for example https://api.jina.ai/v1."""
     api_key_env: str = at(RUNTIME, "RERANK_API_KEY")
     headers: dict[str, str] | None = at(RUNTIME)
     """As for the model."""
     max_concurrency: int | None = at(RUNTIME)
-    """None: use the limit already set for this address and key, else 16."""
+    """None: use the limit already set for this URL and key, else 16."""
     timeout_s: float = at(RUNTIME, 60.0)
     patience_s: float = at(RUNTIME, 300.0)
 
@@ -293,7 +293,7 @@ class TrackingConfig:
 
     name: str = at(RUNTIME, "mlflow")
     uri: str | None = at(RUNTIME)
-    """MLflow's address; None: MLFLOW_TRACKING_URI, else the project's own store."""
+    """MLflow's URL; None: MLFLOW_TRACKING_URI, else the project's own store."""
     experiment: str | None = at(RUNTIME)
     """None: MLFLOW_EXPERIMENT_NAME, else the experiment that already contains the run, else the
     data set's name.
@@ -309,7 +309,7 @@ class StoreConfig:
     url: str | None = at(RUNTIME)
     """`postgresql://host/database`; None: in the files of the home."""
     memories: str | None = at(RUNTIME)
-    """Address of the saved memories, such as `file:///shared/memories` or `s3://bucket/memories`;
+    """URL of the saved memories, such as `file:///shared/memories` or `s3://bucket/memories`;
     None: in the home.
     """
     patience_s: float = at(RUNTIME, 300.0)
@@ -369,7 +369,7 @@ class RunConfig:
     min_coverage: float = at(RUN, 0.99)
     """Minimum share of scored questions for the cell to be valid."""
     stop_after_failures: int | None = at(RUNTIME, 20)
-    """Consecutive failed calls at an address, after all retries, that stop the run; None: never."""
+    """Consecutive failed calls at a URL, after all retries, that stop the run; None: never."""
     max_ingest_loss: float = at(PREPARE, 0.01)
     """Maximum share of a case's chunks that its ingest may lose; a case that loses more is
     `ingest_failed`, and its memory is not kept.

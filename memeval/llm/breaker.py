@@ -41,9 +41,9 @@ class _Work:
     """A unit of work that can be stopped, with its endpoints."""
 
     options: Mapping[str, str]
-    """The setting that names each address, by address."""
+    """The setting that names each URL, by URL."""
     roles: Mapping[str, str]
-    """The settings of each model, by address and model: `http://… gpt-4o` → `llm.judge`."""
+    """The settings of each model, by URL and model: `http://… gpt-4o` → `llm.judge`."""
     most_failures: int | None
     stopped: asyncio.Future[Exception]
     unreadable: int = 0
@@ -90,13 +90,13 @@ class Breaker(Struct):
     disk: Disk | None = None
     """Disk on which replies are stored; None if not known."""
     _answered: set[str] = field(default_factory=set)
-    """Each address that answered, with the path and model of the call."""
+    """Each URL that answered, with the path and model of the call."""
     _failures_in_row: dict[str, int] = field(default_factory=dict)
-    """Consecutive failed calls since the last success, by address."""
+    """Consecutive failed calls since the last success, by URL."""
     _last_errors: dict[str, str] = field(default_factory=dict)
-    """Message of the last failure, by address."""
+    """Message of the last failure, by URL."""
     _dead: dict[str, tuple[Setback, str]] = field(default_factory=dict)
-    """The setback of the failed first call and its model, by address."""
+    """The setback of the failed first call and its model, by URL."""
     _works: list[_Work] = field(default_factory=list)
     _untried: set[str] = field(default_factory=set)
     """Addresses to which no connection was tried yet."""
@@ -112,10 +112,10 @@ class Breaker(Struct):
         most_failures: int | None,
         roles: Mapping[str, str] | None = None,
     ) -> T:
-        """Returns the result of `work`; cancels the work if an address in `options` is dead or no
+        """Returns the result of `work`; cancels the work if a URL in `options` is dead or no
         reply can be stored.
 
-        `roles` are the settings of each model, by address and model. Raises `UserError` if an
+        `roles` are the settings of each model, by URL and model. Raises `UserError` if an
         endpoint is dead from the first call on, `StorageError`, and `WorldError` after
         `most_failures` consecutive failures.
         """
@@ -147,7 +147,7 @@ class Breaker(Struct):
         return task.result()
 
     async def knock(self) -> None:
-        """Tries a connection to each address to be called, before anything is paid for."""
+        """Tries a connection to each URL to be called, before anything is paid for."""
         if not self._untried:
             return
 
@@ -187,7 +187,7 @@ class Breaker(Struct):
 
     def note_success(self, address: str, asked: str) -> None:
         """Notes that a call was answered."""
-        # Not keyed by address only: an endpoint may know one model but not the judge's.
+        # Not keyed by URL only: an endpoint may know one model but not the judge's.
         self._answered.add(f"{address} {asked}")
         self._failures_in_row.pop(address, None)
 

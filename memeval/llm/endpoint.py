@@ -51,7 +51,7 @@ MOST_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class EndpointSettings:
-    """How the requests to an address are sent."""
+    """How the requests to a URL are sent."""
 
     base_url: str
     api_key: str = field(repr=False)
@@ -316,7 +316,7 @@ class Endpoint:
                 error, urlsplit(self.settings.base_url).hostname or self.settings.base_url
             )
 
-        # Redirects are failures, too: prompts and keys go to the given address only.
+        # Redirects are failures, too: prompts and keys go to the given URL only.
         if status >= 300:
             return status_setback(status, headers, body)
         if status == ACCEPTED and not self.settings.takes_accepted:

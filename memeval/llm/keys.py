@@ -1,4 +1,4 @@
-"""The API keys for the addresses that are called."""
+"""The API keys for the URLs that are called."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OFFLINE = "or offline:  llm=extractive embedder=tfidf"
 
 
 def key_of(variable: str, address: str, option: str, *hints: str) -> str:
-    """The key in a variable. Raises `UserError` if unset, unless the address is on this machine."""
+    """The key in a variable. Raises `UserError` if unset, unless the URL is on this machine."""
     if os.environ.get(variable):
         return value_of(variable, option)
 
@@ -38,7 +38,7 @@ def key_for(
     headers: Mapping[str, str] | None,
     offline: str = OFFLINE,
 ) -> str:
-    """The key for an address; `headers` may contain a gateway's key instead."""
+    """The key for a URL; `headers` may contain a gateway's key instead."""
     if headers and not os.environ.get(variable):
         return NO_KEY
 

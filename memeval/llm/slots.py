@@ -149,5 +149,5 @@ _slots: dict[tuple[str, str], Slots] = {}
 
 
 def slots_at(address: str, key: str) -> Slots:
-    """This process's slots at an address for an API key."""
+    """This process's slots at a URL for an API key."""
     return _slots.setdefault((address, key), Slots())

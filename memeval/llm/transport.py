@@ -68,11 +68,11 @@ class Transport:
     async def send(
         self, path: str, content: bytes, most_bytes: int
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body of the reply from a path below the address."""
+        """Status, headers and body of the reply from a path below the URL."""
         return await self.request("POST", self._address + path, content, most_bytes)
 
     async def get(self, path: str, most_bytes: int) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body of the resource at a path below the address."""
+        """Status, headers and body of the resource at a path below the URL."""
         return await self.request("GET", self._address + path, None, most_bytes)
 
     async def request(
@@ -113,7 +113,7 @@ class Transport:
 
 
 def proxy_of(address: str) -> tuple[str | None, dict[str, str]]:
-    """The environment's proxy for an address, and its header, without `.netrc`'s passwords."""
+    """The environment's proxy for a URL, and its header, without `.netrc`'s passwords."""
     from aiohttp import encode_basic_auth
 
     target, proxies = urlsplit(address), getproxies()

@@ -1,5 +1,5 @@
 """Removes content that must not leave with a package: secrets, paths, names of machines, private
-addresses.
+hosts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Cleaner:
     """Replaces values, and counts the replacements by kind.
 
     Settings, commands, notes and errors are memeval's own texts: everything that looks like a
-    secret, a path or an address is replaced there. Answers and replies are measured unchanged: only
+    secret, a path or a host is replaced there. Answers and replies are measured unchanged: only
     known values are replaced there, such as this machine's name and the hosts in the settings.
     """
 

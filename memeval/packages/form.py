@@ -88,7 +88,7 @@ class PackageManifest(Struct, frozen=True, forbid_unknown_fields=True):
     protocols: Mapping[str, Mapping[str, Any]]
     """Conditions that two runs must share to be compared, by run key."""
     replaced: Mapping[str, Count]
-    """How many secrets, paths and addresses were replaced, by kind."""
+    """How many secrets, paths and hosts were replaced, by kind."""
     entries: Mapping[str, PackageEntry]
     """All entries except the manifest and its signature, in order."""
 

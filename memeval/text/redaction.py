@@ -1,7 +1,7 @@
 """Keeps secrets in the process: every text that leaves it (a file, MLflow, the terminal) passes
 through here.
 
-Known secrets (keys from the environment, values of headers, passwords of addresses) are removed
+Known secrets (keys from the environment, values of headers, passwords of URLs) are removed
 from everything. A string that only looks like a secret (see `memeval.text.secret_shapes`) is
 removed from errors, notes, commands and settings, but not from the texts of data and replies: those
 are measured as they are.
@@ -52,7 +52,7 @@ def keep_secret(value: str | None) -> None:
 
 
 def keep_address(address: str | None) -> None:
-    """Remembers the secrets in an address: its password, and secret values of its query."""
+    """Remembers the secrets in a URL: its password, and secret values of its query."""
     if not address or "://" not in address:
         return
 
@@ -70,7 +70,7 @@ def keep_address(address: str | None) -> None:
 
 
 def keep_environment() -> None:
-    """Remembers the secrets in the environment: variables with telling names, and addresses."""
+    """Remembers the secrets in the environment: variables with telling names, and URLs."""
     for name, value in os.environ.items():
         # A path, such as that of a file with credentials, is not itself a secret.
         if _HOLDS_SECRET.search(name.upper()) and not value.startswith("/"):
@@ -128,7 +128,7 @@ def looks_secret(text: str) -> bool:
 
 
 def without_userinfo(address: str) -> str:
-    """An address safe to show and store: without user, password and query."""
+    """A URL safe to show and store: without user, password and query."""
     scheme, mark, rest = address.partition("://")
     if not mark:
         return address
@@ -184,7 +184,7 @@ def _spellings(value: str) -> Iterator[str]:
 
 
 def _forms_of(secret: str) -> Iterator[str]:
-    """The secret as written in JSON, Python, HTML, addresses, hexadecimal and base64."""
+    """The secret as written in JSON, Python, HTML, URLs, hexadecimal and base64."""
     yield secret
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]

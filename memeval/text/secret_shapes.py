@@ -1,4 +1,4 @@
-"""Removes from a string what looks like a secret: a key, a token, the password of an address."""
+"""Removes from a string what looks like a secret: a key, a token, the password of a URL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 REDACTED = "[redacted]"
 """The text that replaces a secret."""
 MOST_ADDRESSES = 100
-"""Maximum addresses without spaces between them that are checked one by one. Nobody writes more."""
+"""Maximum URLs without spaces between them that are checked one by one. Nobody writes more."""
 # Shapes of unknown secrets. Each pattern begins with one of a few letters and consumes what it
 # examines, so the time is linear.
 _KEY = re.compile(
@@ -89,7 +89,7 @@ def _is_secret(name: str, secret: str, before: str) -> bool:
 
 
 def _without_user(match: re.Match[str], hide: Callable[[str], str]) -> str:
-    """The addresses of a match without user names and passwords."""
+    """The URLs of a match without user names and passwords."""
     addresses = match[0].split("://")[1:]
     if len(addresses) > MOST_ADDRESSES and "@" in match[0]:
         return f"://{hide(match[0])}"
@@ -98,7 +98,7 @@ def _without_user(match: re.Match[str], hide: Callable[[str], str]) -> str:
 
 
 def _hide_user(rest: str, hide: Callable[[str], str]) -> str:
-    """The part of an address after `://`, without user name and password."""
+    """The part of a URL after `://`, without user name and password."""
     if "@" not in rest:
         return rest
 
@@ -107,7 +107,7 @@ def _hide_user(rest: str, hide: Callable[[str], str]) -> str:
     if "@" not in host and (":" not in host or port.isdigit()):
         return rest
 
-    # Up to the last `@`: a password may contain a slash, though an address should not.
+    # Up to the last `@`: a password may contain a slash, though a URL should not.
     user, _, after = rest.rpartition("@")
     return f"{hide(user)}@{after}"
 
