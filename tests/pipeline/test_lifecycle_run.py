@@ -150,6 +150,18 @@ def test_the_writer_reads_a_session_that_is_imported_again(
     assert written["end"] == ["s7", "s1"]
 
 
+def test_notes_of_a_continued_memory_have_ids_of_their_own(
+    memeval: Command, tmp_path: Path
+) -> None:
+    words = ("dataset.limit_cases=1", "dataset.categories=[returned]", "dataset.later_tokens=0")
+    figures(memeval, tmp_path, *words, "writer=tools", path="forgetful:Words")
+
+    for path in tmp_path.glob("data/prepared/*/*/*/chunks.json"):
+        notes = json.loads(path.read_text(encoding="utf-8"))["chunks"]
+        both = {(note["chunk_id"], note["content"]) for note in notes}
+        assert len(both) == len(dict(both)) > 20
+
+
 @pytest.mark.slow
 def test_deleting_only_the_best_match_leaks_less_in_answers_than_in_probes(
     memeval: Command, tmp_path: Path

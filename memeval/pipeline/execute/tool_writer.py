@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import count, groupby
 from operator import attrgetter
 from typing import Any
 
@@ -27,6 +27,7 @@ from memeval.results.texts import clean
 from memeval.systems.base import MemorySystem
 from memeval.systems.chunk_file import iso_time
 from memeval.systems.tools import DELETE, UPDATE, Tool, delete_tool, object_schema, update_tool
+from memeval.text.names import text_digest
 
 FORGET, CORRECT = CHANGES = (OperationKind.FORGET.value, OperationKind.CORRECT.value)
 ADD = "add_memory"
@@ -152,13 +153,16 @@ class CaseWriter:
 
     def _note_tool(self, first: MemoryChunk, quotations: Quotations[str]) -> Tool:
         """A tool that stores a note as a chunk of the session, with the turns that it quotes."""
+        numbers = count(1)
 
         def add_memory(text: str) -> str | Awaitable[str]:
             if not text.strip():
                 raise ValueError("the note is empty")
 
             note = MemoryChunk(
-                chunk_id=f"note-{len(self._notes) + 1}",
+                # Another writer continues the memory from a checkpoint: different notes of the same
+                # turns, such as after a repeated import, must not share an id.
+                chunk_id=f"{first.chunk_id}/note-{next(numbers)}-{text_digest(text)[:8]}",
                 content=text,
                 time=first.time,
                 session_id=first.session_id,
