@@ -429,8 +429,8 @@ CASES: Mapping[str, Case] = {
     ),
     "one step only": Case([DONE], limit=True, limits=ToolLimits(1, 6, 40), requests=1),
     "results beyond the limit of the context": Case(
-        [calls(call("long"), call(call_id="c2")), DONE],
-        faults=["over_limit"],
+        [calls(call("long", call_id="c9"), *numbered(3)), DONE],
+        faults=["over_limit"] * 3,
         shows="limit of 40 tokens of results",
         limits=ToolLimits(5, 6, 1000, 40),
         limit=True,
@@ -632,6 +632,7 @@ def test_each_tool_use_case_has_its_outcome(name: str, tmp_path: Path) -> None:
     assert case.error in (row.error or "")
     assert Counter(played.faults) == Counter(case.faults)
     assert row.step_limit == case.limit
+    assert (row.context_tokens or 0) <= (case.limits.context_tokens or 10**6)
     if case.requests is not None:
         assert len(played.bodies) == case.requests
 

@@ -159,8 +159,10 @@ class ToolLoop:
 
     @property
     def context_tokens(self) -> int:
-        """Tokens of the chunks shown at first and of all results so far."""
-        return self._shown_tokens + sum(call.tokens for call in self.calls)
+        """Tokens of the chunks shown at first and of all results of tools so far."""
+        # The message about a call that was not run comes from memeval, not from the memory.
+        results = (call.tokens for call in self.calls if call.seconds is not None)
+        return self._shown_tokens + sum(results)
 
     def count_faults(self) -> dict[str, int]:
         """Number of faults of replies and calls so far, by kind."""
