@@ -97,6 +97,7 @@ def test_rankings_and_answers_of_a_changing_memory_are_measured(tmp_path: Path) 
     (run,) = runs(tmp_path / "ranked")
     assert run["metrics"]["known_rate/context"] == run["metrics"]["leak_rate/context"] == 1.0
     assert "leak_rate/probe" not in run["metrics"]
+    assert "operations/forget/supported" not in run["metrics"]
 
     completed(
         tmp_path / "given", "evaluate", str(written(tmp_path / "given.jsonl", answers)), *words

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -35,6 +36,7 @@ from memeval.pipeline.open.system_source import SystemSource
 from memeval.process.leftovers import sweep, sweep_temporary
 from memeval.records import EvalCase, MemoryChunk
 from memeval.systems.base import IS_ESTIMATE, LINES, QuickSystem, Reader, SystemContext
+from memeval.systems.external.ranked import Ranked
 
 T = TypeVar("T")
 
@@ -71,6 +73,10 @@ class Builder:
 
     async def memory(self, case: EvalCase, seed: int) -> Memory:
         """The memory of a case for the repeat under `seed`. Raises whatever the system raises."""
+        if issubclass(self._source.system_class, Ranked):
+            # What the other program's memory does when it is asked to forget is not known.
+            case = replace(case, operations=())
+
         case_chunks = self._chunks(case)
         build = MemoryBuild(
             cell=self._cell,
