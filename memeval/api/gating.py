@@ -85,7 +85,8 @@ def bless(
     chosen = _share_metric(name)
     scores = read_scores(run, chosen)
     if not scores.values:
-        raise UserError(f"{one_line(run.name)} has no value for {one_line(chosen.name)}")
+        named = one_line(chosen.name)
+        raise UserError(f"no question of {one_line(run.name)} has a value for {named}")
 
     made = baseline_of(run, chosen, scores, [*kept, *must_pass])
     write_baseline(made, path)

@@ -88,15 +88,17 @@ def compare_runs(
 def _read_scores(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
     scores = []
     names: set[str] = set()
+    figures: set[str] = set()
     for run in runs:
         own = read_scores(run, metric)
         scores.append(own)
         names |= own.metrics
+        figures |= run.summary.metrics.keys()
 
     # Runs with other prices are refused, with the way out.
     is_refused = metric.unit is DOLLARS and any(has_other_prices(run.summary.tags) for run in runs)
     if runs and not is_refused and not any(own.values for own in scores):
-        raise unknown_metric(metric.name, names)
+        raise unknown_metric(metric.name, names, figures)
 
     return scores
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from itertools import chain
@@ -112,8 +112,8 @@ def _question_metrics() -> dict[str, Metric]:
     return {name: metric for name, metric in metrics().items() if metric.is_of_questions}
 
 
-def unknown_metric(name: str, recorded: Iterable[str]) -> UserError:
-    """The error for a metric that no question of a run has."""
+def unknown_metric(name: str, recorded: Iterable[str], figures: Collection[str]) -> UserError:
+    """The error for a metric that no question of some runs with these `figures` has."""
     known = _question_metrics()
     # The name is right: these runs were not judged, or retrieved nothing.
     if name in known:
@@ -121,6 +121,12 @@ def unknown_metric(name: str, recorded: Iterable[str]) -> UserError:
             f"no question of these runs has a value for {name}",
             "after stages=retrieve:  --metric recall@10",
             "imported answers have no retrieval metrics and no cost",
+        )
+
+    if name in metrics() or name in figures:
+        return UserError(
+            f"{name} is a figure of a whole run, and no question has a value for it",
+            "its values are in comparison.csv, run.json and MLflow",
         )
 
     return unknown("metric", one_line(name), sorted({*known, *map(one_line, recorded)}))

@@ -572,6 +572,9 @@ def test_metrics_of_every_kind_are_read(tmp_path: Path) -> None:
     assert price is not None and price > 0
     with pytest.raises(UserError, match=r"unknown metric 'tokenf1'. Did you mean: token_f1"):
         compared(runs, "tokenf1")
+    for name in ("stored_repeated", "coverage"):
+        with pytest.raises(UserError, match=f"{name} is a figure of a whole run, and no question"):
+            compared(runs, name)
 
 
 def test_text_that_looks_like_json_members_is_read_as_text(tmp_path: Path) -> None:
