@@ -166,8 +166,8 @@ def _sign_vectors(groups: int) -> Iterator[Matrix]:
         # The bits of a number are the signs; its highest bit, of the last cluster, is always 0.
         numbers = np.arange(2 ** max(groups - 1, 0))
         for start in range(0, len(numbers), _BATCH):
-            batch = numbers[start : start + _BATCH, None]
-            yield 1.0 - 2.0 * ((batch >> np.arange(groups)) & 1)
+            rows = numbers[start : start + _BATCH, None]
+            yield 1.0 - 2.0 * ((rows >> np.arange(groups)) & 1)
 
         return
 
