@@ -54,12 +54,19 @@ def register(arguments: Sequence[str]) -> int:
     from memeval.packages.cleaning import Cleaner
     from memeval.packages.register import make_statement, statement_bytes
     from memeval.packages.signing import sign
+    from memeval.pipeline.open.retrieving import retrieves_only
 
     metric = metric_named(options.metric).name
     if metric not in metrics():
         raise unknown("metric", one_line(options.metric), metrics())
 
     cells = _open_cells(options.words, (options.systems or "").split(","))
+    if metric == "accuracy" and any(retrieves_only(cell.config) for cell in cells):
+        raise UserError(
+            "register: runs with stages=retrieve have no accuracy",
+            "name a metric of the retrieval:  --metric recall_at_10",
+        )
+
     statement = make_statement(
         cells,
         metric=metric,

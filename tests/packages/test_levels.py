@@ -904,6 +904,15 @@ def test_registering_a_system_twice_is_refused(
     assert "names a system twice" in capsys.readouterr().err
 
 
+def test_registering_the_accuracy_of_a_retrieval_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["dataset=demo", "stages=retrieve", "-o", str(tmp_path / "said.json")]
+    assert run_command(["register", *words]) == 2
+    assert "name a metric of the retrieval:  --metric recall_at_10" in capsys.readouterr().err
+    assert run_command(["register", *words, "--metric", "recall_at_10"]) == 0
+
+
 def test_answers_of_unregistered_runs_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
