@@ -27,14 +27,15 @@ async def find_traces(
     if shown is not None:
         seen[CONTEXT] = values_in(traces.values, *shown)
 
-    # A class may follow the contract without inheriting from it.
-    results: Sequence[str] | None = None
-    if traces.unwanted and hasattr(watched.system, "probe"):
-        results = await search_for(watched, traces.probes)
-        if results is not None:
-            seen[PROBE] = values_in(traces.unwanted, *results)
+    if not traces.unwanted:
+        return seen
 
-    if traces.unwanted and hasattr(watched.system, "dump"):
+    results = await search_for(watched, traces.probes)
+    if results is not None:
+        seen[PROBE] = values_in(traces.unwanted, *results)
+
+    # A class may follow the contract without inheriting from it.
+    if hasattr(watched.system, "dump"):
         with metered(Ledger()):
             items = await watched.call("dump")
 
@@ -49,9 +50,6 @@ async def find_traces(
 
 async def _find_strings(watched: Watched, traces: Traces) -> Mapping[str, tuple[str, ...]]:
     """As ForgetEval does: strings in the results of the question (first probe) and the others."""
-    if not hasattr(watched.system, "probe"):
-        return {}
-
     results = []
     for words in traces.probes:
         texts = await search_for(watched, [words])
