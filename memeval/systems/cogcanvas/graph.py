@@ -72,8 +72,6 @@ class Canvas:
         # 0 is "not reached": seeds have scores above 0.
         reached = np.zeros(self.size)
         reached[list(seeds)] = list(seeds.values())
-        if not len(adjacency.nodes):
-            hops = 0
 
         for _ in range(hops):
             reached[adjacency.nodes] = np.maximum(
@@ -169,8 +167,6 @@ def _search_from_each(
     first = np.full(len(adjacency.bounds) - 1, len(seeds))
     first[list(seeds)] = np.arange(len(seeds))
     distance = np.zeros_like(first)
-    if not len(adjacency.nodes):
-        hops = 0
 
     for hop in range(1, hops + 1):
         nearer = first.copy()
