@@ -165,18 +165,15 @@ class Letta(MemorySystem):
         self._sent = len(self._chunks)
         self._meter_embedding([chunk.text for chunk in new])
 
-    def forget(self, request: ForgetRequest) -> int | None:
+    def forget(self, request: ForgetRequest) -> int:
         """Deletes the archive's entries that the request means; returns how many."""
-        if self._agent is None:
-            return None
-
+        assert self._agent is not None, "consolidate comes first"
         self._inserted = [text for text in self._inserted if not is_meant(request, text)]
         return self._agent.forget(lambda text: is_meant(request, text))
 
-    def correct(self, request: CorrectRequest) -> int | None:
+    def correct(self, request: CorrectRequest) -> int:
         """Replaces the archive's entries that give the old value; returns how many."""
-        if self._agent is None:
-            return None
+        assert self._agent is not None, "consolidate comes first"
 
         def change(text: str) -> str:
             return replace_value(text, request.old, request.new)
@@ -187,11 +184,8 @@ class Letta(MemorySystem):
         self._meter_embedding(changed)
         return len(changed)
 
-    async def probe(self, query: Query, depth: int) -> Sequence[Retrieved] | None:
+    async def probe(self, query: Query, depth: int) -> Sequence[Retrieved]:
         """Results of a search of the archive, without the agent."""
-        if self._agent is None:
-            return None
-
         return await self._search(query, depth)
 
     def _persona(self) -> str:

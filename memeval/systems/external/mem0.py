@@ -244,12 +244,10 @@ class Mem0(RecallSystem):
             ids = list(self._ids)
             self._memory.vector_store.insert(vectors=vectors, payloads=payloads, ids=ids)
 
-    def forget(self, request: ForgetRequest) -> int | None:
+    def forget(self, request: ForgetRequest) -> int:
         """Deletes the memories that the request means, with mem0's own `delete`."""
         if self._cloud is not None:
             return self._cloud.forget(lambda text: is_meant(request, text))
-        if self._memory is None:
-            return None
 
         own = self._rows_of(request.user)
         meant = [row for row in own if is_meant(request, row.payload["data"])]
@@ -259,12 +257,10 @@ class Mem0(RecallSystem):
 
         return len(meant)
 
-    def correct(self, request: CorrectRequest) -> int | None:
+    def correct(self, request: CorrectRequest) -> int:
         """Replaces the old value in the memories that give it, with mem0's own `update`."""
         if self._cloud is not None:
             return self._cloud.correct(lambda text: replace_value(text, request.old, request.new))
-        if self._memory is None:
-            return None
 
         changed = 0
         for row in self._rows_of(request.user):
