@@ -7,43 +7,11 @@ Overrides are those of the command line (`"system=bm25"`), or keyword arguments 
 
 from __future__ import annotations
 
-from memeval.api.comparing import Comparisons, compare, explain, table
-from memeval.api.exporting import Export, export
-from memeval.api.finished import FinishedRun
-from memeval.api.gating import bless, gate
-from memeval.api.history import History, history
-from memeval.api.judging import calibrate, evaluate, judge_probe
-from memeval.api.notebook import Table
-from memeval.api.overrides import as_overrides
-from memeval.api.running import arun, run
-from memeval.api.selecting import load_run, load_runs
-from memeval.api.sweeping import Sweep, asweep, plan, sweep
-from memeval.results.run import Run
+from typing import Any
 
-__all__ = [
-    "Comparisons",
-    "Export",
-    "FinishedRun",
-    "History",
-    "Run",
-    "Sweep",
-    "Table",
-    "arun",
-    "as_overrides",
-    "asweep",
-    "bless",
-    "calibrate",
-    "compare",
-    "evaluate",
-    "explain",
-    "export",
-    "gate",
-    "history",
-    "judge_probe",
-    "load_run",
-    "load_runs",
-    "plan",
-    "run",
-    "sweep",
-    "table",
-]
+import memeval
+
+
+def __getattr__(name: str) -> Any:
+    """A public name of memeval: `memeval.api.table` is `memeval.table`."""
+    return getattr(memeval, name)

@@ -73,7 +73,7 @@ class Sweep:
         caption: str = "",
         force: bool = False,
     ) -> Table:
-        """The sweep's runs as the table of a paper (see `memeval.api.table`); only those of
+        """The sweep's runs as the table of a paper (see `memeval.table`); only those of
         `dataset`, if the sweep has several data sets.
 
         Raises `UserError` for runs that may not share a table, unless `force`.

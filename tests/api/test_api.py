@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import memeval
-from memeval.api import as_overrides
+from memeval.api.overrides import as_overrides
 from memeval.cli.lint import memories_of
 from memeval.errors import UserError
 from memeval.pipeline.open.code import class_identity

@@ -9,7 +9,8 @@ from html.parser import HTMLParser
 import pytest
 
 import memeval
-from memeval.api import Comparisons, Table
+from memeval.api.comparing import Comparisons
+from memeval.api.notebook import Table
 from memeval.comparison.paper.records import PaperTable
 from memeval.comparison.records import Comparison
 from memeval.errors import UserError
