@@ -5,6 +5,7 @@ from memeval.api.exporting import export as export
 from memeval.api.finished import FinishedRun as FinishedRun
 from memeval.api.gating import bless as bless
 from memeval.api.gating import gate as gate
+from memeval.api.history import history as history
 from memeval.api.judging import calibrate as calibrate
 from memeval.api.judging import evaluate as evaluate
 from memeval.api.judging import judge_probe as judge_probe

@@ -36,6 +36,9 @@ def test_every_public_name_can_be_imported() -> None:
     with pytest.raises(AttributeError, match="no attribute 'ran'"):
         memeval.ran  # noqa: B018 - the access is what is tested
 
+    declared = Path(memeval.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    assert {name for name in memeval.__all__ if f"as {name}\n" not in declared} == {"__version__"}
+
 
 def test_a_run_has_metrics_and_settings(run: memeval.Run) -> None:
     assert run.valid
