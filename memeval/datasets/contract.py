@@ -116,6 +116,11 @@ class Dataset(ABC):
         Raises `UserError` with a hint if it is missing, damaged or has another sha256.
         """
 
+    def _loaded(self, sha256: str, *, pinned: bool, **more: Any) -> LoadedDataset:
+        """The opened data set. `more` are other fields of `LoadedDataset`."""
+        fields = {"info": self.info, "path": self.path, **more}
+        return LoadedDataset(sha256=sha256, pinned=pinned, **fields)
+
     def load(self) -> LoadedDataset:
         """Like `open`, but with the canaries included in the digest of the data."""
         loaded = self.open()

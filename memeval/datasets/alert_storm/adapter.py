@@ -134,11 +134,9 @@ class AlertStorm(NetOps):
         if self.settings.source == "log":
             alerts, lines, digest = self._log
             note = f"log: {len(alerts)} of {lines} lines are alerts; the others are left out"
-            return LoadedDataset(
-                info=self.info, path=self._log_path, sha256=digest, pinned=False, notes=(note,)
-            )
+            return self._loaded(digest, pinned=False, path=self._log_path, notes=(note,))
 
-        return LoadedDataset(info=self.info, path=self.path, sha256=self._identity, pinned=True)
+        return self._loaded(self._identity, pinned=True)
 
     def read(self) -> Iterator[EvalCase]:
         if self.settings.source == "log":

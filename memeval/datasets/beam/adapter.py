@@ -139,14 +139,8 @@ class Beam(Dataset):
             raise self._refusal(unlike)
 
         notes = self._notes_on_files()
-        return LoadedDataset(
-            info=self.info,
-            path=self.path,
-            sha256=digest_of_files(digests),
-            pinned=not unlike,
-            notes=notes,
-            excerpt=bool(notes),
-        )
+        digest = digest_of_files(digests)
+        return self._loaded(digest, pinned=not unlike, notes=notes, excerpt=bool(notes))
 
     def _refusal(self, unlike: Sequence[Path]) -> UserError:
         """The error for files that are not the registered ones."""

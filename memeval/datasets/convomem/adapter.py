@@ -57,8 +57,7 @@ class ConvoMem(Dataset):
             allow_unpinned=self.settings.allow_unpinned,
         )
         # The digest covers file names, too: they give category and number of evidence messages.
-        digest = digest_of_files(digests)
-        return LoadedDataset(info=self.info, path=self.path, sha256=digest, pinned=pinned)
+        return self._loaded(digest_of_files(digests), pinned=pinned)
 
     @cached_property
     def _files(self) -> list[File]:

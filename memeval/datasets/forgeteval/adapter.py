@@ -85,9 +85,7 @@ class ForgetEval(OwnFile):
 
     def open(self) -> LoadedDataset:
         self.check_categories(row.family for row in self._rows)
-        return LoadedDataset(
-            info=self.info, path=self.path, sha256=digest_of(self._content), pinned=False
-        )
+        return self._loaded(digest_of(self._content), pinned=False)
 
     @cached_property
     def _content(self) -> bytes:

@@ -83,9 +83,7 @@ class Incidents(NetOps):
     def open(self) -> LoadedDataset:
         table, pinned = self._table
         notes = (*table.notes, *self._split_notes())
-        return LoadedDataset(
-            info=self.info, path=self.path, sha256=table.sha256, pinned=pinned, notes=notes
-        )
+        return self._loaded(table.sha256, pinned=pinned, notes=notes)
 
     def read(self) -> Iterator[EvalCase]:
         return iter(self._cases)

@@ -66,10 +66,8 @@ class OwnJson(OwnFile):
             # The runs of a file called locomo must not be filed among those of LoCoMo.
             name = f"own {name}"
 
-        return LoadedDataset(
-            info=self.info,
-            path=self.path,
-            sha256=reader.sha256,
+        return self._loaded(
+            reader.sha256,
             pinned=self.manifest is not None,
             version=self.manifest.version if self.manifest else None,
             drafted=reader.statuses[DRAFTED] > 0 and self.settings.status == "all",

@@ -56,9 +56,7 @@ class Lifecycle(Dataset):
         names = ("n_cases", "seed", "languages", "channel", "tokens", "later_tokens")
         given = {name: getattr(self.settings, name) for name in names}
         decides = json.dumps({"generator": GENERATOR, **given}, sort_keys=True)
-        return LoadedDataset(
-            info=self.info, path=self.path, sha256=digest_of(decides.encode()), pinned=True
-        )
+        return self._loaded(digest_of(decides.encode()), pinned=True)
 
     def read(self) -> Iterator[EvalCase]:
         for number in range(1, self.settings.n_cases + 1):

@@ -75,13 +75,8 @@ class Locomo(Dataset):
         return category_names(self.settings.category_names)
 
     def open(self) -> LoadedDataset:
-        return LoadedDataset(
-            info=self.info,
-            path=self.path,
-            sha256=self._file.sha256,
-            pinned=self._file.pinned,
-            notes=tuple(self._notes()),
-        )
+        notes = tuple(self._notes())
+        return self._loaded(self._file.sha256, pinned=self._file.pinned, notes=notes)
 
     def read(self) -> Iterator[EvalCase]:
         return iter(self._all_cases)

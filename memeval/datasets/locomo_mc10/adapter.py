@@ -120,12 +120,10 @@ class LocomoMc10(Dataset):
         if mark:
             notes.append(_derived_note(mark))
 
-        return LoadedDataset(
-            info=self.info,
-            path=self.path,
-            sha256=digest,
-            file_sha256=self._digest,
+        return self._loaded(
+            digest,
             pinned=pinned,
+            file_sha256=self._digest,
             notes=tuple(notes),
             excerpt=excerpt_of(self.info, self._digest) is not None,
             derived=mark is not None,
@@ -133,11 +131,10 @@ class LocomoMc10(Dataset):
 
     def _open_derived(self) -> LoadedDataset:
         decides = f"{self._original.sha256} seed={self.settings.derive_seed} version={VERSION}"
-        return LoadedDataset(
-            info=self.info,
-            path=self._original_path,
-            sha256=digest_of(decides.encode()),
+        return self._loaded(
+            digest_of(decides.encode()),
             pinned=self._original.pinned,
+            path=self._original_path,
             notes=(_derived_note(self._made_from),),
             derived=True,
         )

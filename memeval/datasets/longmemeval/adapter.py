@@ -68,14 +68,7 @@ class LongMemEval(Dataset):
             self.info, self.path, digest, allow_unpinned=self.settings.allow_unpinned
         )
         notes = excerpt_notes(self.info, digest)
-        return LoadedDataset(
-            info=self.info,
-            path=self.path,
-            sha256=digest,
-            pinned=pinned,
-            notes=notes,
-            excerpt=bool(notes),
-        )
+        return self._loaded(digest, pinned=pinned, notes=notes, excerpt=bool(notes))
 
     def read(self) -> Iterator[EvalCase]:
         self.irregularities.clear()

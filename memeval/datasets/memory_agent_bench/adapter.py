@@ -145,9 +145,7 @@ class MemoryAgentBench(Dataset):
             if absent:
                 notes.append(f"split=all: not in the folder, so not asked: {', '.join(absent)}")
 
-        return LoadedDataset(
-            info=self.info, path=path, sha256=digest, pinned=pinned, notes=tuple(notes)
-        )
+        return self._loaded(digest, pinned=pinned, path=path, notes=tuple(notes))
 
     def _check_choice(self) -> None:
         """Raises `UserError` for sub-data sets that the file does not have, or if no questions are

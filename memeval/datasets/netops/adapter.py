@@ -41,13 +41,7 @@ class GenericNetOps(OwnFile):
         cases, notes = self._content
         questions = chain.from_iterable(case.questions for case in cases)
         self.check_categories(str(question.category) for question in questions)
-        return LoadedDataset(
-            info=self.info,
-            path=self.path,
-            sha256=self._file.sha256,
-            pinned=self._file.pinned,
-            notes=notes,
-        )
+        return self._loaded(self._file.sha256, pinned=self._file.pinned, notes=notes)
 
     def read(self) -> Iterator[EvalCase]:
         return iter(self._content[0])

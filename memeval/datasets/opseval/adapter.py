@@ -76,16 +76,13 @@ class OpsEval(Dataset):
         return answer_metrics(answer, question, official_f1=character_f1)
 
     def open(self) -> LoadedDataset:
-        loaded = LoadedDataset(
-            info=self.info, path=self.path, sha256=self._content.sha256, pinned=self._content.pinned
-        )
         if next(self.cases(), None) is None:
             raise UserError(
                 f"data set '{self.info.name}': no questions are left after filtering (framing, "
                 "categories, language, topics)"
             )
 
-        return loaded
+        return self._loaded(self._content.sha256, pinned=self._content.pinned)
 
     @cached_property
     def _content(self) -> FolderContent:

@@ -71,10 +71,7 @@ class PersonaMem(Dataset):
         return {"questions": QUESTIONS[self.settings.size]}
 
     def open(self) -> LoadedDataset:
-        content = self._content
-        return LoadedDataset(
-            info=self.info, path=self.path, sha256=content.sha256, pinned=content.pinned
-        )
+        return self._loaded(self._content.sha256, pinned=self._content.pinned)
 
     @cached_property
     def _content(self) -> FolderContent:

@@ -49,14 +49,10 @@ class Synthetic(Dataset):
             for _ in read_cases(content, self.path):
                 pass
 
-            return LoadedDataset(
-                info=self.info, path=self.path, sha256=digest_of(content), pinned=False
-            )
+            return self._loaded(digest_of(content), pinned=False)
 
         decides = json.dumps({"generator": GENERATOR, **self.settings.generating}, sort_keys=True)
-        return LoadedDataset(
-            info=self.info, path=self.path, sha256=digest_of(decides.encode()), pinned=True
-        )
+        return self._loaded(digest_of(decides.encode()), pinned=True)
 
     def read(self) -> Iterator[EvalCase]:
         if self.settings.path:
