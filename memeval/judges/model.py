@@ -32,7 +32,9 @@ SHOWN = 200
 """Characters of an unreadable reply that its reason quotes."""
 
 VerdictReader = Callable[[Completion], Verdict | None]
-"""Reads the verdict in a reply; None if it can't be read."""
+"""Reads the verdict in a reply; None if it can't be read. It is not called for a cut reply, unless
+the prompt has a limit of tokens.
+"""
 
 
 class ModelJudge(Judge):
@@ -103,9 +105,6 @@ class ModelJudge(Judge):
         prompt = self._prompt(question, answer, self._template)
 
         def read(reply: Completion) -> Verdict | None:
-            if is_cut(reply):
-                return None
-
             label = read_label(
                 reply.whole, answer=answer, prompt=prompt.template, quotable=prompt.quotable
             )
@@ -180,12 +179,15 @@ class ModelJudge(Judge):
                     prompt, role=Role.JUDGE, seed=_seed_of(self._seed, number, attempt)
                 )
 
-            verdict = read(reply)
+            # A word can be complete even if its reply reached the limit for one word.
+            is_word = prompt.max_tokens is not None and reply.finish_reason == CUT
+            is_cut = reply.finish_reason in (CUT, WITHHELD)
+            verdict = read(reply) if is_word or not is_cut else None
             if verdict is not None:
                 return replace(verdict, tries=attempt)
 
             text = reply.text
-            if is_cut(reply):
+            if is_cut:
                 text = f"{reply.finish_reason}: {text}"
 
         return self.unscored(f"can't be read: {text[:SHOWN]}", tries=tries)
@@ -235,11 +237,6 @@ def _seed_of(seed: int, number: int, attempt: int) -> int:
 
     digest = hashlib.sha256(f"{seed}/{number}/{attempt}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1
-
-
-def is_cut(reply: Completion) -> bool:
-    """Whether the endpoint says that a reply is not complete."""
-    return reply.finish_reason in (CUT, WITHHELD)
 
 
 def fence_for(question: EvalQuestion, answer: str, seed: int) -> str:

@@ -17,7 +17,7 @@ from memeval.datasets.beam.metrics import (
 )
 from memeval.errors import UserError
 from memeval.judges.contract import Metrics
-from memeval.judges.model import CUT, WITHHELD, ModelJudge, VerdictReader, is_cut
+from memeval.judges.model import CUT, ModelJudge, VerdictReader
 from memeval.judges.reading import read_reason, read_score, read_yes, words_for
 from memeval.llm.contract import Completion, JudgePrompt
 from memeval.records import EvalQuestion, Label, Verdict
@@ -84,9 +84,6 @@ class BeamJudge(ModelJudge):
         quotable = (prompt.reference,)
 
         def read(reply: Completion) -> Verdict | None:
-            if is_cut(reply):
-                return None
-
             score = read_score(
                 reply.whole, SCORES, answer=answer, prompt=prompt.template, quotable=quotable
             )
@@ -144,9 +141,6 @@ class BeamJudge(ModelJudge):
         )
 
         def read(reply: Completion) -> Verdict | None:
-            if reply.finish_reason == WITHHELD:
-                return None
-
             same = read_yes(
                 reply.whole,
                 cut=reply.finish_reason == CUT,

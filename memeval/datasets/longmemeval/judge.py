@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from memeval.errors import UserError
 from memeval.judges.contract import Metrics
-from memeval.judges.model import CUT, WITHHELD, ModelJudge
+from memeval.judges.model import CUT, ModelJudge
 from memeval.judges.reading import YES_NO, read_yes, words_for
 from memeval.llm.contract import Completion
 from memeval.records import EvalQuestion, Label, Verdict
@@ -51,9 +51,6 @@ class YesNoJudge(ModelJudge):
         prompt = self._prompt(question, answer, template, max_tokens=REPLY_TOKENS, words=words)
 
         def read(reply: Completion) -> Verdict | None:
-            if reply.finish_reason == WITHHELD:
-                return None
-
             right = read_yes(
                 reply.text if official else reply.whole,
                 reading=self._settings.reading,

@@ -15,7 +15,6 @@ from memeval.datasets.longmemeval.judge import (
 from memeval.datasets.memory_agent_bench.metrics import CHAT, RULES, SUMMARY, metric_of
 from memeval.errors import UserError
 from memeval.judges.contract import Metrics
-from memeval.judges.model import is_cut
 from memeval.judges.reading import read_numbers
 from memeval.llm.contract import Completion
 from memeval.llm.prompts import PromptTemplate, load_builtin
@@ -81,9 +80,6 @@ class MemoryAgentBenchJudge(YesNoJudge):
         prompt = self._prompt(question, answer, self._template.parts[SUMMARY])
 
         def read(reply: Completion) -> Verdict | None:
-            if is_cut(reply):
-                return None
-
             counts = read_counts(reply.whole, answer, prompt.quotable)
             if counts is None:
                 return None

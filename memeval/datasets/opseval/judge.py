@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from memeval.datasets.opseval.metrics import CRITERIA
 from memeval.judges.contract import Metrics
-from memeval.judges.model import ModelJudge, is_cut
+from memeval.judges.model import ModelJudge
 from memeval.judges.reading import read_numbers
 from memeval.llm.contract import Completion
 from memeval.records import EvalQuestion, Verdict
@@ -34,9 +34,6 @@ class OpsEvalJudge(ModelJudge):
         prompt = self._prompt(question, answer, self._template)
 
         def read(reply: Completion) -> Verdict | None:
-            if is_cut(reply):
-                return None
-
             points = read_points(reply.text, answer)
             if points is None:
                 return None
