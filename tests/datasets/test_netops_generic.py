@@ -12,9 +12,9 @@ import pytest
 
 from memeval.datasets.contract import Dataset
 from memeval.datasets.io.entries import MOST_SHOWN
-from memeval.datasets.io.questions import QUESTION_FIELDS
+from memeval.datasets.io.questions import QUESTION
 from memeval.datasets.locate import build, locate
-from memeval.datasets.netops.adapter import CASE_FIELDS, CHUNK_FIELDS
+from memeval.datasets.netops.adapter import CASE, CHUNK
 from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.records import EvalCase
@@ -296,7 +296,7 @@ def test_documentation_examples_are_read_and_name_every_field(tmp_path: Path) ->
         sizes.append((len(found.sessions[0].turns), len(found.questions)))
 
     assert sizes == [(3, 4), (2, 1)]
-    for name in (*CASE_FIELDS, *CHUNK_FIELDS, *QUESTION_FIELDS):
+    for name in (*CASE.fields, *CHUNK.fields, *QUESTION.fields):
         assert f"| `{name}` |" in page
 
 
@@ -305,9 +305,9 @@ def test_json_schema_accepts_the_demo_and_names_the_same_fields() -> None:
     schema = json.loads((DOCS / "netops.schema.json").read_text(encoding="utf-8"))
     parts = schema["$defs"]
     assert [tuple(parts[name]["properties"]) for name in ("case", "chunk", "question")] == [
-        CASE_FIELDS,
-        CHUNK_FIELDS,
-        QUESTION_FIELDS,
+        CASE.fields,
+        CHUNK.fields,
+        QUESTION.fields,
     ]
     shipped = json.loads(
         locate(DATASETS["demo_netops"], Path("/nowhere")).read_text(encoding="utf-8")

@@ -554,18 +554,13 @@ def test_documentation_names_every_field_and_its_examples_are_read(tmp_path: Pat
     for kind, fields_of in OPERATION_FIELDS.items():
         assert all(f"`{name}`" in page for name in (kind, *fields_of))
 
-    for names in (reader.CASE_FIELDS, reader.SESSION_FIELDS, reader.TURN_FIELDS):
-        assert all(f"`{name}`" in page for name in names)
+    for kind_of_entry in (reader.CASE, reader.SESSION, reader.TURN):
+        assert all(f"`{name}`" in page for name in kind_of_entry.fields)
 
     schema = json.loads((DOCS / "json.schema.json").read_text(encoding="utf-8"))["$defs"]
-    for noun, fields, other_names in (
-        ("case", reader.CASE_FIELDS, reader.CASE_NAMES),
-        ("session", reader.SESSION_FIELDS, reader.SESSION_NAMES),
-        ("turn", reader.TURN_FIELDS, reader.TURN_NAMES),
-        ("question", reader.QUESTION_MEMBERS, reader.QUESTION_NAMES),
-    ):
-        assert set(schema[noun]["properties"]) == {*fields, *other_names}
-        assert all(f"`{name}`" in page for name in other_names)
+    for entry in (reader.CASE, reader.SESSION, reader.TURN, reader.REVIEWED_QUESTION):
+        assert set(schema[entry.noun]["properties"]) == {*entry.fields, *entry.aliases}
+        assert all(f"`{name}`" in page for name in entry.aliases)
 
 
 def written_as_people_do() -> dict[str, Any]:

@@ -9,11 +9,11 @@ from memeval.datasets.importing.message import ImportLog
 from memeval.datasets.importing.table import RawTable, plain_names
 from memeval.datasets.importing.times import BY_FORMAT, format_of, iso_text, iso_time, read_time
 from memeval.datasets.io.fields import Fields, quoted
-from memeval.datasets.io.questions import QUESTION_FIELDS
+from memeval.datasets.io.questions import QUESTION
 from memeval.errors import UserError
 from memeval.text.shipped import location_of
 
-COLUMNS = ("case_id", *(name for name in QUESTION_FIELDS if name != "golds"))
+COLUMNS = ("case_id", *(name for name in QUESTION.fields if name != "golds"))
 MANY = "|"
 """Separates several answers, pieces of evidence or choices in one cell."""
 

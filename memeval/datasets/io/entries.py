@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -68,6 +68,15 @@ class Mistakes(Struct):
         )
 
 
+class EntryKind(Struct, frozen=True):
+    """A kind of objects: its name in messages, and its fields."""
+
+    noun: str
+    fields: tuple[str, ...]
+    aliases: Mapping[str, str] = {}
+    """The field that each alias stands for."""
+
+
 class FileEntry(Struct, frozen=True):
     """An object of the file. A field that is wrong is noted, and read as None."""
 
@@ -79,24 +88,13 @@ class FileEntry(Struct, frozen=True):
     """The alias that the file uses for a field, by field."""
 
     @classmethod
-    def of(
-        cls,
-        location: str,
-        value: Any,
-        *,
-        noun: str,
-        known: Sequence[str],
-        mistakes: Mistakes,
-        other_names: Mapping[str, str] = {},
-    ) -> FileEntry | None:
-        """The object at a position; None if the value is not an object. `known` are its fields, and
-        `other_names` maps aliases to fields.
-        """
+    def of(cls, location: str, value: Any, kind: EntryKind, mistakes: Mistakes) -> FileEntry | None:
+        """The object at a position; None if the value is not an object."""
         if not isinstance(value, dict):
             mistakes.add(location, f"is {kind_of(value)}, not an object")
             return None
 
-        aliases = {other_names[name]: name for name in value if name in other_names}
+        aliases = {kind.aliases[name]: name for name in value if name in kind.aliases}
         for name, other in aliases.items():
             mistakes.aliases_used[other, name] += 1
             if name in value:
@@ -105,31 +103,23 @@ class FileEntry(Struct, frozen=True):
                 )
 
         if aliases:
-            value = {other_names.get(name, name): item for name, item in value.items()}
+            value = {kind.aliases.get(name, name): item for name, item in value.items()}
 
-        unread = [name for name in value if name not in known]
+        unread = [name for name in value if name not in kind.fields]
         if mistakes.strict:
             for name in unread:
-                mistakes.add(location, _unknown_field(name, known, other_names))
+                mistakes.add(location, _unknown_field(name, kind))
         else:
-            mistakes.unread.update(f"{noun}.{name}" for name in unread)
+            mistakes.unread.update(f"{kind.noun}.{name}" for name in unread)
 
         return cls(location=location, values=value, mistakes=mistakes, aliases=aliases)
 
     @classmethod
     def of_case(
-        cls,
-        location: str,
-        value: Any,
-        *,
-        known: Sequence[str],
-        mistakes: Mistakes,
-        other_names: Mapping[str, str] = {},
+        cls, location: str, value: Any, kind: EntryKind, mistakes: Mistakes
     ) -> tuple[FileEntry, str | None] | None:
         """A case's object, with the case id in its location, and that id; None if not an object."""
-        entry = cls.of(
-            location, value, noun="case", known=known, mistakes=mistakes, other_names=other_names
-        )
+        entry = cls.of(location, value, kind, mistakes)
         if entry is None:
             return None
 
@@ -248,8 +238,8 @@ class FileEntry(Struct, frozen=True):
         return value
 
 
-def _unknown_field(name: str, known: Sequence[str], other_names: Mapping[str, str]) -> str:
+def _unknown_field(name: str, kind: EntryKind) -> str:
     """The mistake of an unknown field, in words."""
-    near = get_close_matches(name, [*known, *other_names], n=1, cutoff=0.6)
-    hint = f"did you mean '{near[0]}'?" if near else f"the fields are {', '.join(known)}"
+    near = get_close_matches(name, [*kind.fields, *kind.aliases], n=1, cutoff=0.6)
+    hint = f"did you mean '{near[0]}'?" if near else f"the fields are {', '.join(kind.fields)}"
     return f"field {quoted(name)} is not in the schema; {hint}"

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
 
-from memeval.datasets.io.entries import FileEntry, Mistakes
+from memeval.datasets.io.entries import EntryKind, FileEntry, Mistakes
 from memeval.datasets.io.fields import kind_of, quoted
 from memeval.records import ChoiceLabels, EvalQuestion, Turn
 from memeval.text.shown import one_line
 
-QUESTION_FIELDS = (
-    "id",
-    "question",
-    "answer",
-    "golds",
-    "category",
-    "evidence",
-    "choices",
-    "multi_select",
-    "time",
-)
+_FIELDS = "id question answer golds category evidence choices multi_select time"
+QUESTION = EntryKind("question", tuple(_FIELDS.split()))
 
 CATEGORY = re.compile(r"\w[\w .-]{0,59}")
 """Category names that can be part of a metric's name."""
@@ -83,8 +74,7 @@ class QuestionReader:
     case_id: str
     chunks: Sequence[Chunk]
     mistakes: Mistakes
-    known: Sequence[str] = QUESTION_FIELDS
-    other_names: Mapping[str, str] = field(default_factory=dict)
+    kind: EntryKind = QUESTION
     noun: str = "chunk"
     """What the file calls a chunk."""
     times: list[datetime] = field(default_factory=list)
@@ -138,14 +128,7 @@ class QuestionReader:
         if isinstance(value, dict) and isinstance(value.get("id"), str | int):
             location = f"{self.location}, question {quoted(value['id'])}"
 
-        return FileEntry.of(
-            location,
-            value,
-            noun="question",
-            known=self.known,
-            mistakes=self.mistakes,
-            other_names=self.other_names,
-        )
+        return FileEntry.of(location, value, self.kind, self.mistakes)
 
     def _evidence(self, entry: FileEntry) -> tuple[str, ...]:
         """Turn ids of the chunks with the answer; the file names them by id or by index from 0."""

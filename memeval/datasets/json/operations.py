@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memeval.datasets.io.entries import FileEntry
+from memeval.datasets.io.entries import EntryKind, FileEntry
 from memeval.datasets.io.fields import kind_of, quoted
 from memeval.metrics.lifecycle import CURRENT, DELETED, NEIGHBOUR, RETURNED, UPDATED
 from memeval.records import (
@@ -99,8 +99,8 @@ def _operation(
         kind = OperationKind(named)
         own = OPERATION_FIELDS[kind]
 
-    known = ("kind", "after", *own, *always)
-    entry = FileEntry.of(location, value, noun="operation", known=known, mistakes=case.mistakes)
+    form = EntryKind("operation", ("kind", "after", *own, *always))
+    entry = FileEntry.of(location, value, form, case.mistakes)
     if entry is None or kind is None:
         return None
 

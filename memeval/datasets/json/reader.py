@@ -14,11 +14,11 @@ from typing import Any, BinaryIO
 
 from msgspec import Struct, field
 
-from memeval.datasets.io.entries import FileEntry, Mistakes
+from memeval.datasets.io.entries import EntryKind, FileEntry, Mistakes
 from memeval.datasets.io.fields import REPLACE, parse_json, quoted, unique_fields
 from memeval.datasets.io.lines import first_value, json_lines
 from memeval.datasets.io.questions import (
-    QUESTION_FIELDS,
+    QUESTION,
     Chunk,
     OrderCheck,
     QuestionReader,
@@ -42,20 +42,26 @@ from memeval.text.shipped import location_of
 
 META = "meta"
 """A field that any object may have: it is not read."""
-FILE_FIELDS = ("name", "cases", META)
-CASE_FIELDS = ("case_id", "sessions", "operations", "questions", META)
-SESSION_FIELDS = ("id", "time", "turns", META)
-TURN_FIELDS = ("id", "speaker", "text", "time", META)
-QUESTION_MEMBERS = (*QUESTION_FIELDS, *LIFE_FIELDS, "stale", "status", "reviews", META)
-REVIEW_FIELDS = ("reviewer", "decision", "reason", "at", "seconds", "wording")
+FILE = EntryKind("file", ("name", "cases", META))
+CASE = EntryKind(
+    "case", ("case_id", "sessions", "operations", "questions", META), {"id": "case_id"}
+)
+SESSION = EntryKind(
+    "session", ("id", "time", "turns", META), {"timestamp": "time", "messages": "turns"}
+)
+TURN = EntryKind(
+    "turn",
+    ("id", "speaker", "text", "time", META),
+    {"role": "speaker", "content": "text", "timestamp": "time"},
+)
+REVIEWED_QUESTION = EntryKind(
+    "question",
+    (*QUESTION.fields, *LIFE_FIELDS, "stale", "status", "reviews", META),
+    {"timestamp": "time"},
+)
+REVIEW = EntryKind("review", ("reviewer", "decision", "reason", "at", "seconds", "wording"))
 DRAFTED, ACCEPTED, REJECTED = "drafted", "accepted", "rejected"
 """Statuses of a question that a model proposed. A question without a status is the user's own."""
-
-CASE_NAMES = {"id": "case_id"}
-SESSION_NAMES = {"timestamp": "time", "messages": "turns"}
-TURN_NAMES = {"role": "speaker", "content": "text", "timestamp": "time"}
-QUESTION_NAMES = {"timestamp": "time"}
-"""Aliases that people use for some of the fields."""
 
 NOT_PLAIN = re.compile(r"[^\w .-]+")
 LONGEST_NAME = 60
@@ -204,9 +210,7 @@ class OwnReader(Struct, dict=True):
             yield f"case {number}", case
 
     def _read_header(self, location: str, value: dict[str, Any]) -> FileEntry:
-        entry = FileEntry.of(
-            location, value, noun="file", known=FILE_FIELDS, mistakes=self.mistakes
-        )
+        entry = FileEntry.of(location, value, FILE, self.mistakes)
         assert entry is not None, "an object is an entry"
         self.stated_name = entry.text("name")
         return entry
@@ -214,9 +218,7 @@ class OwnReader(Struct, dict=True):
     def case(self, location: str, value: Any) -> EvalCase | None:
         """A case; None if it has a mistake, which is noted."""
         before = len(self.mistakes.messages)
-        read = FileEntry.of_case(
-            location, value, known=CASE_FIELDS, mistakes=self.mistakes, other_names=CASE_NAMES
-        )
+        read = FileEntry.of_case(location, value, CASE, self.mistakes)
         if read is None:
             return None
 
@@ -234,7 +236,6 @@ class OwnReader(Struct, dict=True):
             case_id or "",
             conversation.chunks,
             self.mistakes,
-            other_names=QUESTION_NAMES,
             sessions=named,
             changes_memory=changes_memory(operations, values),
         )
@@ -291,7 +292,7 @@ class OwnReader(Struct, dict=True):
 class _ReviewedReader(QuestionReader):
     """Reads questions with status, reviews and the session after which they are asked."""
 
-    known: Sequence[str] = QUESTION_MEMBERS
+    kind: EntryKind = REVIEWED_QUESTION
     noun: str = "turn"
     sessions: CaseSessions
     changes_memory: bool
@@ -313,9 +314,7 @@ class _ReviewedReader(QuestionReader):
         return entry
 
     def _check_review(self, location: str, value: Any) -> None:
-        review = FileEntry.of(
-            location, value, noun="review", known=REVIEW_FIELDS, mistakes=self.mistakes
-        )
+        review = FileEntry.of(location, value, REVIEW, self.mistakes)
         if review is None:
             return
 
@@ -374,14 +373,7 @@ class _SessionReader(Struct, dict=True):
     def _session(self, number: int, value: Any) -> Session | None:
         location = f"{self.case.location}, session {number}"
         mistakes = self.case.mistakes
-        entry = FileEntry.of(
-            location,
-            value,
-            noun="session",
-            known=SESSION_FIELDS,
-            mistakes=mistakes,
-            other_names=SESSION_NAMES,
-        )
+        entry = FileEntry.of(location, value, SESSION, mistakes)
         if entry is None:
             return None
 
@@ -406,14 +398,7 @@ class _SessionReader(Struct, dict=True):
     def _turn(self, location: str, value: Any, order: OrderCheck) -> Chunk:
         """A turn. It is kept even if it has a mistake, so that later turns keep their positions."""
         turn_id = f"t{len(self.chunks)}"
-        entry = FileEntry.of(
-            location,
-            value,
-            noun="turn",
-            known=TURN_FIELDS,
-            mistakes=self.case.mistakes,
-            other_names=TURN_NAMES,
-        )
+        entry = FileEntry.of(location, value, TURN, self.case.mistakes)
         if entry is None:
             return Chunk(turn_id=turn_id)
 

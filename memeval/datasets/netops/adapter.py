@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.datasets.contract import LoadedDataset
-from memeval.datasets.io.entries import FileEntry, Mistakes
+from memeval.datasets.io.entries import EntryKind, FileEntry, Mistakes
 from memeval.datasets.io.fields import REPLACE, parse_json, quoted
 from memeval.datasets.io.lines import first_value, json_lines
 from memeval.datasets.io.questions import (
@@ -29,9 +29,9 @@ from memeval.errors import UserError
 from memeval.records import EvalCase, Session
 from memeval.text.shipped import location_of
 
-CASE_FIELDS = ("case_id", "chunks", "questions")
+CASE = EntryKind("case", ("case_id", "chunks", "questions"))
+CHUNK = EntryKind("chunk", ("text", "id", "time", "speaker", "source", "session"))
 PAGE = "docs/datasets/netops.md"
-CHUNK_FIELDS = ("text", "id", "time", "speaker", "source", "session")
 
 
 class GenericNetOps(OwnFile):
@@ -116,7 +116,7 @@ def _case(location: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
     """A case; None if it has a mistake, which is noted."""
     # A case with a mistake is read to its end, so that all mistakes are listed together.
     before = len(mistakes.messages)
-    read = FileEntry.of_case(location, value, known=CASE_FIELDS, mistakes=mistakes)
+    read = FileEntry.of_case(location, value, CASE, mistakes)
     if read is None:
         return None
 
@@ -169,8 +169,7 @@ def _chunks(case: FileEntry) -> list[Chunk]:
 def _chunk(location: str, number: int, value: Any, mistakes: Mistakes) -> Chunk:
     location = f"{location}, chunk {number}"
     turn_id = f"t{number}"
-    given = as_chunk(value)
-    entry = FileEntry.of(location, given, noun="chunk", known=CHUNK_FIELDS, mistakes=mistakes)
+    entry = FileEntry.of(location, as_chunk(value), CHUNK, mistakes)
     if entry is None:
         return Chunk(turn_id=turn_id)
 
