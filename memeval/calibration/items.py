@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
+from memeval.datasets.io.fields import Fields, quoted
+from memeval.datasets.io.lines import parse_lines
 from memeval.errors import UserError
 from memeval.records import EvalQuestion
 from memeval.results.files import reading
@@ -44,10 +44,10 @@ def read_items(path: Path, kind: str | None = None) -> list[ProbeItem]:
     with reading(one_line(path)):
         lines = path.read_bytes().split(b"\n")
 
-    items = []
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            items.append(_item(f"{one_line(path)}, line {number}", line, kind))
+    try:
+        items = [_item(row, kind) for row in parse_lines(lines, path)]
+    except UserError as error:
+        raise UserError(error.message, *error.hints, FORM) from error
 
     if not items:
         raise UserError(f"{one_line(path)} is empty", FORM)
@@ -55,52 +55,22 @@ def read_items(path: Path, kind: str | None = None) -> list[ProbeItem]:
     return items
 
 
-def _item(where: str, line: bytes, kind: str | None) -> ProbeItem:
-    try:
-        # Some editors begin a file with a byte order mark.
-        row: Any = json.loads(line.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: not JSON ({one_line(error)})", FORM) from error
-
-    if not isinstance(row, dict):
-        raise UserError(f"{where}: not an object", FORM)
-
-    own_kind = row.get("kind", kind)
+def _item(row: Fields, kind: str | None) -> ProbeItem:
+    own_kind = row.values.get("kind", kind)
     if own_kind is None:
-        raise UserError(
-            f"{where}: kind is missing", FORM, "for all rows of a file:  --items vague=FILE"
-        )
+        missing = row.wrong("kind", "is missing")
+        raise UserError(missing.message, "for all rows of a file:  --items vague=FILE")
+    if not isinstance(own_kind, str) or not own_kind.strip() or len(own_kind) > LONGEST_KIND:
+        what = f"is {quoted(own_kind)}, not a word such as right, specific or vague"
+        raise row.wrong("kind", what)
 
-    answer_name = "answer" if "answer" in row else "hypothesis"
+    answer_name = "answer" if "answer" in row.values else "hypothesis"
     return ProbeItem(
-        question_id=_string(row, "question_id", where),
-        kind=_kind(own_kind, where),
-        answer=_string(row, answer_name, where),
-        where=where,
+        question_id=row.text("question_id"),
+        kind=one_line(own_kind.strip(), LONGEST_KIND),
+        answer=row.text(answer_name),
+        where=f"{one_line(row.path)}, {row.record}",
     )
-
-
-def _string(row: Mapping[str, Any], name: str, where: str) -> str:
-    value = row.get(name)
-    if not isinstance(value, str):
-        raise UserError(f"{where}: {name} is missing, or is not a string", FORM)
-
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise UserError(f"{where}: {name} contains a lone surrogate (half a character)") from error
-
-    return value
-
-
-def _kind(value: object, where: str) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_KIND:
-        raise UserError(
-            f"{where}: kind must be a word such as right, specific or vague, not "
-            f"{one_line(value, 40)}"
-        )
-
-    return one_line(value.strip(), LONGEST_KIND)
 
 
 def match_questions(

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memeval.calibration.scored import AnswerKey, JudgedAnswer, by_key
+from memeval.datasets.io.fields import Fields, decode
+from memeval.datasets.io.lines import parse_lines
 from memeval.errors import UserError
 from memeval.report.escaping import csv_cell
 from memeval.report.tables import csv_text
 from memeval.results import json_line, write_atomically
-from memeval.results.files import writing
+from memeval.results.files import reading, writing
 from memeval.results.private import make_folder
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line, printable
@@ -79,18 +80,16 @@ def read_labels(path: Path) -> list[LabelRow]:
     Raises `UserError` if it can't be read, with a line for each row that does not fit.
     """
     suffix = suffix_of(path)
-    try:
-        # Spreadsheets put a byte order mark before the first column’s name.
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise UserError(f"{one_line(path)} can't be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{one_line(path)} is not UTF-8") from error
+    with reading(one_line(path)):
+        content = path.read_bytes()
 
-    read = _csv_rows if suffix == ".csv" else _json_rows
+    given = parse_lines(content.split(b"\n"), path)
+    if suffix == ".csv":
+        given = _csv_rows(content, path)
+
     rows, problems = [], []
-    for number, content in read(path, text):
-        row = _row(f"{one_line(path)}, line {number}", content)
+    for fields in given:
+        row = _row(f"{one_line(path)}, {fields.record}", fields.values)
         if isinstance(row, str):
             problems.append(row)
         else:
@@ -116,48 +115,29 @@ def raise_problems(path: Path, problems: Sequence[str]) -> None:
     raise UserError(f"{one_line(path)}: {count} can't be used", *hints)
 
 
-def _csv_rows(path: Path, text: str) -> list[tuple[int, Any]]:
+def _csv_rows(content: bytes, path: Path) -> Iterator[Fields]:
     # A long answer exceeds the default of 128 KB. Without any limit, one quote could swallow the
     # whole file.
     csv.field_size_limit(LARGEST_FIELD)
+    text = decode(content, path)
     # Spreadsheets in some countries write semicolons.
     header = text.partition("\n")[0]
     delimiter = ";" if header.count(";") > header.count(",") else ","
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
-        # The line number is read row by row: a cell may contain several lines.
-        rows = [(reader.line_num, content) for content in reader if any(content.values())]
+        if LABEL not in (reader.fieldnames or ()):
+            raise UserError(f"{one_line(path)} has no column 'label'")
+
+        for values in reader:
+            if any(values.values()):
+                # The line number is read row by row: a cell may contain several lines.
+                yield Fields(path, f"line {reader.line_num}", values)
     except csv.Error as error:
         raise UserError(f"{one_line(path)}, line {reader.line_num}: {one_line(error)}") from error
 
-    if LABEL not in (reader.fieldnames or ()):
-        raise UserError(f"{one_line(path)} has no column 'label'")
 
-    return rows
-
-
-def _json_rows(path: Path, text: str) -> list[tuple[int, Any]]:
-    rows: list[tuple[int, Any]] = []
-    # Not splitlines(): JSON may contain U+2028, which would cut a row in two.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-
-        try:
-            rows.append((number, json.loads(line)))
-        except (ValueError, RecursionError) as error:
-            raise UserError(
-                f"{one_line(path)}, line {number}: not JSON ({one_line(error)})"
-            ) from error
-
-    return rows
-
-
-def _row(where: str, content: Any) -> LabelRow | str:
+def _row(where: str, content: Mapping[str, Any]) -> LabelRow | str:
     """The row, or a description of its mistake."""
-    if not isinstance(content, dict):
-        return f"{where}: not an object"
-
     texts = {}
     for name in ("run", "question_id", "answer_id", "kind", "judge", "judge_key"):
         value = content.get(name)

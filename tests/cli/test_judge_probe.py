@@ -170,7 +170,7 @@ def test_a_flip_rate_is_shown_beside_the_calibration(tmp_path: Path) -> None:
         (("keyword",), "'keyword' is not an override"),
         (("judge=keywrd",), "keyword"),
         (("--items", "none.jsonl"), "none.jsonl can't be read"),
-        (("--items", "ITEMS"), "line 1: kind is missing"),
+        (("--items", "ITEMS"), "line 1: field 'kind' is missing"),
         (("--items", "vague=ITEMS"), "line 1: the data set has no question 'demo-1/q999'"),
         (("dataset=demo_longmemeval",), "the shipped items are about dataset=demo"),
         (("--out", "labels.csv"), "must end in .jsonl"),

@@ -298,14 +298,14 @@ def test_rows_of_a_conversation_must_share_a_haystack(tmp_path: Path) -> None:
 
 def test_damaged_file_is_refused_with_the_line(tmp_path: Path) -> None:
     cut = json.dumps(row("conv-1_q1"))[:200]
-    assert "line 2 is not JSON" in failure(
+    assert "line 2 is not JSON" in failure(tmp_path, row(), cut) and "is it cut off?" in failure(
         tmp_path, row(), cut
-    ) and "is the file cut off there?" in failure(tmp_path, row(), cut)
+    )
     assert failure(tmp_path, "[1]") == "line 1 is a list, not an object."
     assert failure(tmp_path).endswith("contains no questions.")
     path = write_rows(tmp_path, [row()])
     path.write_bytes(path.read_bytes() + b'{"question_id": "\xff"}\n')
-    with pytest.raises(UserError, match="line 2 is not UTF-8 text: its byte 17 can't be decoded"):
+    with pytest.raises(UserError, match="line 2 is not UTF-8 text: byte 17 can't be decoded"):
         list(mc10(tmp_path).read())
 
 

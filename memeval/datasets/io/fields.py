@@ -43,34 +43,41 @@ def unique_fields(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def parse_json(content: bytes, path: Path, make_object: MakeObject | None = None) -> Any:
-    """The JSON value in a file's content; `make_object` creates each object from its fields.
+def parse_json(
+    content: bytes, path: Path, make_object: MakeObject | None = None, *, line: int | None = None
+) -> Any:
+    """The JSON value in a file's content, or in one line of it; `make_object` creates each object
+    from its fields.
 
     Raises `UserError` naming the position if it is not UTF-8 or not JSON, or if `make_object`
     refuses an object.
     """
-    text = decode(content, path)
+    location = str(path) if line is None else f"{path}: line {line}"
+    text = decode(content, location)
     try:
         return json.loads(text, object_pairs_hook=make_object)
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
+        where = f"column {error.colno}"
+        if line is None:
+            where = f"line {error.lineno}, {where}"
+
         # An unterminated string takes the rest of the file.
         if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string"):
             where += " (the file ends there: is it cut off?)"
 
         what = error.msg.removesuffix(" at")
-        raise UserError(f"{path} is not JSON: {what} at {where}.", REPLACE) from error
+        raise UserError(f"{location} is not JSON: {what} at {where}.", REPLACE) from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not readable JSON: {error}.", REPLACE) from error
+        raise UserError(f"{location} is not readable JSON: {error}.", REPLACE) from error
 
 
-def decode(content: bytes, path: Path) -> str:
+def decode(content: bytes, location: object) -> str:
     """The text of a file. Raises `UserError` if it is an archive, or not UTF-8."""
     for mark, archive in ARCHIVES.items():
         # An archive is not damaged: it has to be unpacked.
         if content.startswith(mark):
             raise UserError(
-                f"{path} is {archive}, not the file itself", "unpack it, and use the file in it"
+                f"{location} is {archive}, not the file itself", "unpack it, and use the file in it"
             )
 
     try:
@@ -78,7 +85,7 @@ def decode(content: bytes, path: Path) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{path} is not UTF-8 text: byte {error.start} can't be decoded.", REPLACE
+            f"{location} is not UTF-8 text: byte {error.start} can't be decoded.", REPLACE
         ) from error
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from memeval.datasets.io.entries import Mistakes
-from memeval.datasets.io.fields import REPLACE, Fields, unique_fields
+from memeval.datasets.io.fields import Fields, parse_json, unique_fields
 from memeval.datasets.io.json_stream import MARK
-from memeval.errors import UserError
 
 
 def number_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -35,26 +34,7 @@ def read_lines(path: Path) -> Iterator[Fields]:
 def parse_lines(lines: Iterable[bytes], path: Path) -> Iterator[Fields]:
     """The objects of lines of the file `path`, each named `line <number>`."""
     for number, line in number_lines(lines):
-        yield Fields.of(path, f"line {number}", _parse(line, f"{path}: line {number}"))
-
-
-def _parse(line: bytes, location: str) -> Any:
-    try:
-        return json.loads(line.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{location} is not UTF-8 text: its byte {error.start} can't be decoded.", REPLACE
-        ) from error
-    except json.JSONDecodeError as error:
-        end = ""
-        if error.pos >= len(error.doc.rstrip()) or not line.endswith(b"\n"):
-            end = " (is the file cut off there?)"
-
-        raise UserError(
-            f"{location} is not JSON: {error.msg} at column {error.colno}{end}.", REPLACE
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{location} is not readable JSON: {error}.", REPLACE) from error
+        yield Fields.of(path, f"line {number}", parse_json(line, path, line=number))
 
 
 def json_lines(lines: Iterable[bytes], mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
