@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from memeval.calibration.label_file import read_labels
 from memeval.calibration.other_labels import by_other_labels, with_verdicts
 from memeval.calibration.own_labels import by_own_labels
@@ -44,17 +42,10 @@ def calibrate_run(
 
     uncorrected = _uncorrected(run, path, answers, len(rows) - len(labelled))
     if own:
-        corrected = by_own_labels(uncorrected, path, answers, own)
-    else:
-        others = with_verdicts(run, path, labelled, known)
-        corrected = by_other_labels(uncorrected, path, answers, others)
+        return by_own_labels(uncorrected, path, answers, own)
 
-    return replace(
-        corrected,
-        accuracy=_clip(corrected.accuracy),
-        low=_clip(corrected.low),
-        high=_clip(corrected.high),
-    )
+    others = with_verdicts(run, path, labelled, known)
+    return by_other_labels(uncorrected, path, answers, others)
 
 
 def _check_labelled(run: Run, path: Path, rows: int, labelled: int, *, partial: bool) -> None:
@@ -89,10 +80,3 @@ def _uncorrected(
         file=path.name,
         sha256=file_digest(path),
     )
-
-
-def _clip(share: float | None) -> float | None:
-    if share is None:
-        return None
-
-    return min(max(share, 0.0), 1.0)

@@ -20,7 +20,7 @@ from memeval.calibration.scored import (
 from memeval.errors import UserError
 from memeval.results.calibration import LABELS, PPI, Calibration
 from memeval.statistics.clusters import CONFIDENCE, clustered_mean
-from memeval.statistics.judge_error import CorrectedMean, prediction_powered_mean
+from memeval.statistics.judge_error import CorrectedMean, clipped, prediction_powered_mean
 from memeval.statistics.proportions import Z95
 from memeval.statistics.student import quantile
 from memeval.text.shown import one_line
@@ -49,7 +49,13 @@ def by_own_labels(
     result = _correct_by_ppi(answers, labels, cluster)
     low, high = _interval(result.mean, result.se, groups)
     return replace(
-        base, method=PPI, accuracy=result.mean, low=low, high=high, se=result.se, power=result.power
+        base,
+        method=PPI,
+        accuracy=clipped(result.mean),
+        low=low,
+        high=high,
+        se=result.se,
+        power=result.power,
     )
 
 
@@ -144,4 +150,4 @@ def _interval(mean: float, se: float, groups: int | None) -> tuple[float | None,
         return None, None
 
     factor = Z95 if groups is None else quantile(groups - 1, (1 + CONFIDENCE) / 2)
-    return mean - factor * se, mean + factor * se
+    return clipped(mean - factor * se), clipped(mean + factor * se)

@@ -176,11 +176,12 @@ def rogan_gladen(called_right: float, count: float, judge: JudgeRates) -> Correc
     reach = Z95 * sqrt(variance) / (q0 + q1 - 1)
 
     return CorrectedShare(
-        share=_clip(share),
-        low=_clip(drawn + shift - reach),
-        high=_clip(drawn + shift + reach),
+        share=clipped(share),
+        low=clipped(drawn + shift - reach),
+        high=clipped(drawn + shift + reach),
     )
 
 
-def _clip(share: float) -> float:
+def clipped(share: float) -> float:
+    """The nearest value in [0, 1]."""
     return min(max(share, 0.0), 1.0)

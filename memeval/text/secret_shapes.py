@@ -30,11 +30,7 @@ _ADDRESS = re.compile(r"://[^\s\"'<>]+")
 _HOST = re.compile(r"[^/?#]*")
 
 
-def _hide(_: str) -> str:
-    return REDACTED
-
-
-def without_shapes(text: str, hide: Callable[[str], str] = _hide) -> str:
+def without_shapes(text: str, hide: Callable[[str], str] = lambda _: REDACTED) -> str:
     """`text` without what looks like a secret; `hide` returns the replacement."""
     if "://" in text:
         text = _ADDRESS.sub(partial(_without_user, hide=hide), text)

@@ -25,7 +25,7 @@ def failure(path: Path, name: str = "demo_incidents") -> str:
     [
         (
             "north,,2024-13-01 08:00:00,gate,pod,leak,",
-            "line 2: field 'datetime_local' is '2024-13-01 08:00:00', not a time like",
+            "line 2: field 'datetime_local' is '2024-13-01 08:00:00', not a local time like",
         ),
         (
             "north,,2024-03-01,gate,pod,leak,",
@@ -35,7 +35,7 @@ def failure(path: Path, name: str = "demo_incidents") -> str:
             "north,,2024-03-01 08:00:00+02:00,gate,pod,leak,",
             "field 'datetime_local' is '2024-03-01 08:00:00+02:00', not a local time",
         ),
-        ("north,,,gate,pod,leak,", "field 'datetime_local' is '', not a time"),
+        ("north,,,gate,pod,leak,", "field 'datetime_local' is '', not a local time"),
         (
             "north,soon,2024-03-01 08:00:00,gate,pod,leak,",
             "line 2: field 'timestamp' is 'soon', not seconds since 1970",

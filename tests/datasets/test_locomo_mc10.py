@@ -244,7 +244,7 @@ def test_missing_file_says_how_to_get_or_derive_it(tmp_path: Path) -> None:
         ),
         (
             {"haystack_session_datetimes": ["8 May", "x"]},
-            "field 'haystack_session_datetimes' contains '8 May', which is not a date",
+            "field 'haystack_session_datetimes[1]' is '8 May', not a date like",
         ),
         (
             {"haystack_sessions": [[]]},

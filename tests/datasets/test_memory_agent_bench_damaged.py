@@ -67,7 +67,7 @@ def failure(folder: Path, content: Any) -> str:
         ),
         (
             [row(metadata__question_dates=["May", "June"])],
-            "record 0 metadata: field 'question_dates' contains 'May', not a date like",
+            "record 0 metadata: field 'question_dates[0]' is 'May', not a date like",
         ),
     ],
 )

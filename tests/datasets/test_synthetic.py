@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memeval.datasets.granularity import Granularity, chunks
+from memeval.datasets.granularity import Granularity, chunks, line
 from memeval.datasets.locate import build
-from memeval.datasets.synthetic.file import positions, turn_tokens
+from memeval.datasets.synthetic.file import positions
 from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, EvalQuestion, Turn
@@ -176,7 +176,7 @@ def test_any_size_gives_a_valid_case(
         n_cases=1,
     )
     turns = [turn for session in case.sessions for turn in session.turns]
-    assert tokens - 3 <= sum(map(turn_tokens, turns)) <= tokens
+    assert tokens - 3 <= sum(map(count_tokens, map(line, turns))) <= tokens
     assert all(len(session.turns) <= per_session for session in case.sessions)
     assert 1 <= len(case.questions) <= questions
     assert len({question.text for question in case.questions}) == len(case.questions)

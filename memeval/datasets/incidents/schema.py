@@ -167,16 +167,15 @@ def _nezha(path: Path, content: bytes) -> Iterator[Incident]:
 
 
 def _time(row: Fields, name: str) -> datetime:
-    text = row.text(name).strip()
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise row.wrong(name, f"is {quoted(text)}, not a time like 2021-03-04 14:57:00") from None
+    example = "2021-03-04 14:57:00"
+    return row.time(name, _local_time, example, noun="local time").replace(microsecond=0)
 
-    if time.tzinfo is not None or len(text) < len("2021-03-04 14:57"):
-        raise row.wrong(name, f"is {quoted(text)}, not a local time like 2021-03-04 14:57:00")
 
-    return time.replace(microsecond=0)
+def _local_time(text: str) -> datetime | None:
+    """None for a time with a zone, and for a date alone."""
+    plain = text.strip()
+    time = datetime.fromisoformat(plain)
+    return time if time.tzinfo is None and len(plain) >= len("2021-03-04 14:57") else None
 
 
 def _epoch(row: Fields) -> datetime:

@@ -121,7 +121,9 @@ def _sessions(row: Fields) -> Iterator[Session]:
         if not isinstance(turns, list):
             raise row.wrong("haystack_sessions", f"has no list of turns for session_{number}")
 
-        time = _time(row, date)
+        name = f"haystack_session_datetimes[{number}]"
+        dated = structs.replace(row, values={name: date})
+        time = dated.time(name, datetime.fromisoformat, "2023-05-08T13:56:00")
         spoken = []
         for position, turn in enumerate(turns):
             spoken.append(_split_speaker(Fields.of(row.path, f"{place}[{position}]", turn)))
@@ -153,16 +155,6 @@ def _number(row: Fields, session_id: str) -> int:
         )
 
     return int(match[1])
-
-
-def _time(row: Fields, date: str) -> datetime:
-    try:
-        return datetime.fromisoformat(date)
-    except ValueError:
-        raise row.wrong(
-            "haystack_session_datetimes",
-            f"contains {quoted(date)}, which is not a date such as 2023-05-08T13:56:00",
-        ) from None
 
 
 def _split_speaker(turn: Fields) -> tuple[str, str]:

@@ -169,6 +169,11 @@ def _question(
     item: Fields, question_id: str, answerable: bool, evidence: tuple[str, ...]
 ) -> EvalQuestion:
     kind = item.one_of("question_type", ABILITIES)
+    asked_at = None
+    # The whole files never say null.
+    if item.values.get("question_date", "") is not None:
+        asked_at = item.time("question_date", parse_date, EXAMPLE)
+
     return EvalQuestion(
         question_id=question_id,
         text=item.text("question"),
@@ -178,15 +183,7 @@ def _question(
         # the judge is shown.
         gold=(item.answer("answer"),),
         evidence=evidence,
-        asked_at=_asked_at(item),
+        asked_at=asked_at,
         answerable=answerable,
         facets={"ability": ABILITIES[kind] if answerable else "ABS"},
     )
-
-
-def _asked_at(item: Fields) -> datetime | None:
-    """When the question is asked; None if the file says null, which the whole files never do."""
-    if "question_date" in item.values and item.values["question_date"] is None:
-        return None
-
-    return item.time("question_date", parse_date, EXAMPLE)

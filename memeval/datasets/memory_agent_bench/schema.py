@@ -13,11 +13,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.datasets.io.fields import KINDS, Fields, kind_of, parse_json, quoted
 from memeval.datasets.io.json_stream import stream_list
 from memeval.datasets.io.lines import read_lines
-from memeval.datasets.longmemeval.schema import ABSTENTION, PREFERENCE, parse_date
+from memeval.datasets.longmemeval.schema import ABSTENTION, EXAMPLE, PREFERENCE, parse_date
 from memeval.datasets.memory_agent_bench.metrics import (
     CHAT,
     ITEMS,
@@ -170,7 +171,7 @@ def _questions(
             instruction=added,
             category=row.source,
             gold=gold,
-            asked_at=_date(metadata, dates[position]),
+            asked_at=_date(metadata, f"question_dates[{position}]", dates[position]),
             answerable=row.metric != CHAT or ABSTENTION not in ids,
             whole_answer=row.metric in (ITEMS, SUMMARY) or types[position] == PREFERENCE,
             facets=facets,
@@ -244,14 +245,8 @@ def _per_question(metadata: Fields, name: str, count: int) -> Iterator[Any]:
         yield text if text is None else str(text).strip() or None
 
 
-def _date(metadata: Fields, text: str | None) -> datetime | None:
+def _date(metadata: Fields, name: str, text: str | None) -> datetime | None:
     if text is None:
         return None
 
-    date = parse_date(text)
-    if date is None:
-        raise metadata.wrong(
-            "question_dates", f"contains {quoted(text)}, not a date like 2023/05/20 (Sat) 02:21"
-        )
-
-    return date
+    return replace(metadata, values={name: text}).time(name, parse_date, EXAMPLE)

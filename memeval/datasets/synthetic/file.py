@@ -13,13 +13,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
+from memeval.datasets.granularity import line
 from memeval.datasets.io.fields import SHOWN, Fields, read_records
 from memeval.datasets.locomo.names import ADVERSARIAL
 from memeval.datasets.locomo.schema import read_case
 from memeval.datasets.synthetic.case import bucket
 from memeval.datasets.synthetic.plant import ABILITIES, ABS, CR, IE, KU, MR, TR
 from memeval.llm.tokens import count_tokens
-from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time
+from memeval.records import EvalCase, EvalQuestion, Session, format_time
 from memeval.text.shown import one_line
 
 LOCOMO_IDS: Mapping[str, int] = {IE: 4, MR: 1, TR: 2, KU: 4, CR: 4, ABS: ADVERSARIAL}
@@ -143,12 +144,7 @@ def positions(sessions: Iterable[Session]) -> dict[str, int]:
     for session in sessions:
         for turn in session.turns:
             starts[turn.turn_id] = position
-            position += turn_tokens(turn)
+            position += count_tokens(line(turn))
 
     starts[""] = position
     return starts
-
-
-def turn_tokens(turn: Turn) -> int:
-    """Tokens of a turn as it is ingested, by the offline count."""
-    return count_tokens(f"{turn.speaker}: {turn.text}")
