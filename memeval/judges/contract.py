@@ -22,7 +22,7 @@ class JudgeSettings:
     repeats: int = 1
     """Votes of a model on each answer; the majority decides. Must be odd."""
     reading: str = "first_word"
-    """How a yes-or-no reply is read, one of `memeval.judges.reading.READINGS`."""
+    """How a yes-or-no reply is read: `first_word` or `official`."""
     scoring: str = "v2"
     """How the items of a rubric are counted: `v1` or `v2` of BEAM's scorer."""
     fence: bool | None = None
@@ -70,8 +70,6 @@ class Judge(ABC):
     """True for judges that also judge questions without an answer. Otherwise a rule judges them."""
     judges_blanks: ClassVar[bool] = False
     """True if the verdict on an answer without words counts; otherwise such an answer is wrong."""
-    template_sha256: str | None = None
-    """sha256 of a model judge's prompt; None for the others."""
 
     @classmethod
     def applies_to(cls, kind: AnswerKind, benchmark: str | None) -> bool:

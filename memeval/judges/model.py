@@ -64,7 +64,6 @@ class ModelJudge(Judge):
         seed: int = 0,
         settings: JudgeSettings | None = None,
     ) -> None:
-        self.template_sha256 = template.sha256
         self._model, self._template, self._seed = model, template, seed
         self._settings = settings or JudgeSettings()
         self._fenced = self._settings.fences(template)

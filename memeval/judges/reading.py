@@ -18,8 +18,6 @@ from memeval.records import Label
 
 Read = TypeVar("Read")
 
-READINGS = ("first_word", "official")
-"""Ways to read a yes-or-no reply."""
 YES_NO = ("yes", "no")
 _LABELS = {"correct": Label.CORRECT, "wrong": Label.WRONG}
 _LITERAL = re.compile(r'"label"\s{0,20}:\s{0,20}"\s{0,20}(?:correct|wrong)\s{0,20}"', re.IGNORECASE)

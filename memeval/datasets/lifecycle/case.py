@@ -29,8 +29,8 @@ from memeval.records import (
     Traces,
 )
 
-CONVERSATION, OPERATION, BOTH = "conversation", "operation", "both"
-"""Channels through which a wish to forget or to correct is expressed."""
+CONVERSATION, OPERATION = "conversation", "operation"
+"""Channels through which a wish to forget or to correct is expressed; both by default."""
 FIRST, CHANGED, AGAIN, WISHES, CONSOLIDATED, LATER, IMPORTED = range(7)
 """Sessions: facts; changes; repetitions; wishes; three sessions of more talk."""
 SESSIONS = 7
