@@ -194,7 +194,7 @@ class MemorySystem(ABC):
     """One memory of one case.
 
     Every method below `needs_language_model` may be plain or `async`. Plain methods run in a worker
-    thread if `in_thread` is set, else on the event loop.
+    thread if `in_thread` is set, else on the event loop, as a plain `recall` does.
 
     A failure is an exception: the engine turns it into the status of the affected records.
     """
@@ -386,7 +386,7 @@ class MemorySystem(ABC):
 
         Raises any error if the folder is damaged: the memory is then built again.
         """
-        raise NotImplementedError
+        raise NotImplementedError("it can be saved, but has no load()")
 
     def close(self) -> Awaitable[None] | None:
         """Releases files, collections and connections."""

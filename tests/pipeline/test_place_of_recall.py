@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from memeval.errors import SystemFaultError
+from memeval.pipeline.execute.builder import Bridge
 from memeval.pipeline.execute.question import _check_answer
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.isolate.watch import Watched
@@ -100,3 +101,13 @@ def test_fault_of_recall_in_the_search_tool_has_its_location() -> None:
 
     with pytest.raises(SystemFaultError, match=PLACE + "TypeError"):
         asyncio.run(search())
+
+
+def test_run_sync_in_a_plain_recall_is_refused_with_the_way_out() -> None:
+    async def ask() -> None:
+        run_sync = Bridge().run_sync
+        await watched(lambda: run_sync(asyncio.sleep(0))).call("answer", QUERY)
+
+    told = "RuntimeError: run_sync was called on the event loop, where a plain recall.. runs"
+    with pytest.raises(SystemFaultError, match=f"in answer: {told}.*: await the part in an async"):
+        asyncio.run(ask())

@@ -236,8 +236,8 @@ class Bridge:
         # The loop would wait for itself for ever.
         if threading.get_ident() == getattr(self._loop, "_thread_id", None):
             raise RuntimeError(
-                "run_sync was called on the event loop: set in_thread = True, or await the part in "
-                "an async method"
+                "run_sync was called on the event loop, where a plain recall() runs, and any plain "
+                "method under in_thread = False: await the part in an async method"
             )
 
         # `run_coroutine_threadsafe` accepts only coroutines, not other awaitables.
