@@ -6,12 +6,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from memeval.pipeline.execute.ingest import await_ready, call_method
-from memeval.pipeline.isolate.watch import Watched
+from memeval.pipeline.execute.ingest import await_ready
 from memeval.records import CorrectRequest, ForgetRequest, OracleForgetRequest
 from memeval.systems.base import MemorySystem
 from memeval.testing.sample import MARKS, sample_case, sample_chunks
-from memeval.testing.under_test import NotApplicableError, NotShownError, SystemUnderTest, expect
+from memeval.testing.under_test import (
+    NotApplicableError,
+    NotShownError,
+    SystemUnderTest,
+    expect,
+    watched,
+)
 from memeval.text.shown import one_line
 
 THING, OTHER = "greyhound", "whippet"
@@ -32,8 +37,8 @@ async def forgets_what_it_is_told_to(of: SystemUnderTest) -> None:
 
     await _expect_changed(of, system, "forget", request)
     # A mark that only hides the forgotten item may be lost in maintenance.
-    await call_method(system, system.consolidate)
-    await await_ready(Watched(system))
+    await watched(system).call("consolidate")
+    await await_ready(watched(system))
     expect(
         not await of.finds_any(system, THING), f"after consolidate(), '{THING}' is back", "nothing"
     )
@@ -49,10 +54,10 @@ async def takes_a_session_twice(of: SystemUnderTest) -> None:
     system = await of.fill_system(top_k=SHOWN)
     known = await _known_words(of, system, (THING, *KEPT))
     for chunk in sample_chunks(sample_case(sessions=("s1",))):
-        await call_method(system, system.ingest, chunk)
+        await watched(system).call("ingest", chunk)
 
-    await call_method(system, system.consolidate)
-    await await_ready(Watched(system))
+    await watched(system).call("consolidate")
+    await await_ready(watched(system))
     await _expect_kept(of, system, known, "after a session was imported again")
     if not known:
         raise NotShownError("it found nothing before either")
@@ -63,13 +68,12 @@ async def _expect_changed(
 ) -> None:
     """Expects that a request removes the thing from a system, and nothing else."""
     # A class may follow the contract without inheriting from it.
-    change = getattr(system, name, None)
     known, was_found = await _known_words(of, system, KEPT), await of.finds_any(system, THING)
-    items = None if change is None else await call_method(system, change, request)
+    items = await watched(system).call(name, request) if hasattr(system, name) else None
     if items is None:
         raise NotApplicableError(f"it does not support {name}()")
 
-    await await_ready(Watched(system))
+    await await_ready(watched(system))
     is_count = isinstance(items, int) and not isinstance(items, bool) and items >= 0
     expect(is_count, f"{name}() returned {one_line(items, 60)}", "how many items it changed")
     expect(not await of.finds_any(system, THING), f"'{THING}' was found after {name}()", "nothing")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from memeval.llm.metering import Ledger, metered
-from memeval.pipeline.execute.ingest import call_method
 from memeval.records import Answer, EvalCase, Query, Session, format_time
 from memeval.systems.base import MORE_THAN_ASKED, RecallSystem
 from memeval.testing.sample import QUESTIONS, sample_chunks, turn_ids_of
@@ -20,6 +19,7 @@ from memeval.testing.under_test import (
     prompt_texts,
     quoted,
     retrieved_in,
+    watched,
 )
 from memeval.text.shown import one_line
 
@@ -108,7 +108,7 @@ async def top_k_is_obeyed(of: SystemUnderTest) -> None:
     system = await of.fill_system()
     if isinstance(system, RecallSystem):
         with metered(Ledger()) as ledger:
-            await call_method(system, system.recall, Query(QUESTIONS[0]), 2)
+            await watched(system).call("recall", Query(QUESTIONS[0]), 2)
 
         # `recall` may truncate the service's results: a remark says so.
         noted = ledger.remarks.get(MORE_THAN_ASKED, "")

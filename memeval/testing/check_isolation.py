@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memeval.pipeline.execute.ingest import call_method, ingest
+from memeval.pipeline.execute.ingest import ingest
 from memeval.records import Answer, ForgetRequest, MemoryChunk, Query
 from memeval.systems.base import MemorySystem
 from memeval.testing.sample import MARKS, sample_case, sample_chunks, turn_ids_of
@@ -17,6 +17,7 @@ from memeval.testing.under_test import (
     expect_alike,
     expect_shown,
     quoted,
+    watched,
 )
 
 FIRST, SECOND = (*MARKS["s1"], *MARKS["s2"]), MARKS["s3"]
@@ -70,7 +71,7 @@ async def users_do_not_mix(of: SystemUnderTest) -> None:
     for user, own_chunks in users.items():
         chunks += [replace(chunk, user=user) for chunk in own_chunks]
 
-    await ingest(system, chunks, (), 0)
+    await ingest(watched(system), chunks, (), 0)
     found = {user: await _marks_of(system, user) for user in users}
     for user, own, others in (("user-1", FIRST, SECOND), ("user-2", SECOND, FIRST)):
         seen_of_others = found[user].intersection(others)
@@ -83,7 +84,7 @@ async def users_do_not_mix(of: SystemUnderTest) -> None:
             raise NotShownError(f"{user} did not find what was said by {user} either")
 
     request = ForgetRequest(words="Forget it.", about=SECOND[0], user="user-1")
-    if await call_method(system, system.forget, request) is not None:
+    if await watched(system).call("forget", request) is not None:
         kept = await _marks_of(system, "user-2")
         expect(
             kept == found["user-2"],
@@ -95,7 +96,7 @@ async def users_do_not_mix(of: SystemUnderTest) -> None:
 async def _marks_of(system: MemorySystem, user: str) -> set[str]:
     marks = set()
     for mark in (*FIRST, *SECOND):
-        for result in await call_method(system, system.probe, Query(mark, user=user), 10) or ():
+        for result in await watched(system).call("probe", Query(mark, user=user), 10) or ():
             if mark.casefold() in result.text.casefold():
                 marks.add(mark)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memeval.pipeline.execute.ingest import call_method
+from memeval.errors import SystemFaultError
 from memeval.systems.base import MemorySystem
 from memeval.testing.sample import sample_chunks, turn_ids_of
 from memeval.testing.under_test import (
@@ -18,6 +18,7 @@ from memeval.testing.under_test import (
     expect,
     expect_alike,
     quoted,
+    watched,
 )
 from memeval.text.shown import one_line
 
@@ -28,7 +29,7 @@ async def save_and_load(of: SystemUnderTest) -> None:
         await _save(system, folder)
         model = of.model()
         other = of.start(of.parts(model))
-        await call_method(other, other.load, folder)
+        await watched(other).call("load", folder)
         calls = len(model.prompts)
         first, second = await of.ask_all(system), await of.ask_all(other)
 
@@ -47,7 +48,7 @@ async def dump_is_plain(of: SystemUnderTest) -> None:
             pass
         else:
             other = of.start(of.parts(of.model()))
-            await call_method(other, other.load, folder)
+            await watched(other).call("load", folder)
             loaded = await of.dump(other)
 
     turns = turn_ids_of(sample_chunks())
@@ -77,7 +78,7 @@ async def damage_is_refused(of: SystemUnderTest) -> None:
 
         other = of.start(of.parts(of.model()))
         try:
-            await call_method(other, other.load, folder)
+            await watched(other).call("load", folder)
         except Exception:  # noqa: BLE001
             # Any error will do: the engine then rebuilds the memory.
             return
@@ -87,8 +88,11 @@ async def damage_is_refused(of: SystemUnderTest) -> None:
 
 async def _save(system: MemorySystem, folder: Path) -> None:
     try:
-        await call_method(system, system.save, folder)
-    except NotImplementedError:
+        await watched(system).call("save", folder)
+    except SystemFaultError as fault:
+        if not isinstance(fault.__cause__, NotImplementedError):
+            raise
+
         raise NotApplicableError("it can't be saved: its memory is rebuilt") from None
 
 

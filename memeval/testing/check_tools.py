@@ -9,7 +9,6 @@ from memeval.llm.extractive.tools import fill_schema, stores_text
 from memeval.pipeline.execute.tool_arguments import mistake
 from memeval.pipeline.execute.tool_loop import as_result
 from memeval.pipeline.execute.tool_reader import as_function, open_tools
-from memeval.pipeline.isolate.watch import Watched
 from memeval.records import EvalCase
 from memeval.systems.base import MemorySystem
 from memeval.systems.tools import Tool, search_tool
@@ -21,6 +20,7 @@ from memeval.testing.under_test import (
     exchanges,
     expect,
     quoted,
+    watched,
 )
 from memeval.text.shown import one_line
 
@@ -70,7 +70,7 @@ async def _tools(system: MemorySystem) -> Sequence[Tool]:
     if type(system).tools is MemorySystem.tools:
         raise NotApplicableError("it has no tools")
 
-    tools = await open_tools(Watched(system))
+    tools = await open_tools(watched(system))
     if all(getattr(tool.call, "__module__", "") == search_tool.__module__ for tool in tools):
         raise NotApplicableError("its only tool is its search, which other rules check")
 
@@ -99,7 +99,7 @@ async def _call(system: MemorySystem, tool: Tool, note: str, label: str) -> str:
     if mistake(arguments, {**tool.parameters, "type": "object"}) is not None:
         return ""
 
-    result = as_result(await Watched(system).use(tool, arguments))
+    result = as_result(await watched(system).use(tool, arguments))
     exchanges.append(f"  got: {quoted([result.text])}")
     return "" if result.is_error else result.text
 

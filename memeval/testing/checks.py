@@ -118,7 +118,7 @@ async def outcome_of(check: Check, of: SystemUnderTest) -> CheckResult:
         state, seen = "not shown", str(reason)
     except UserError:
         raise
-    except Exception as error:  # noqa: BLE001 - the boundary of a check
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary of a check
         raised = str(error)
         if not isinstance(error, MemevalError):
             raised = f"{type(error).__name__}: {error}"

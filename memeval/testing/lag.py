@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from memeval.pipeline.execute.ingest import ingest_calls
-from memeval.pipeline.isolate.watch import Watched
 from memeval.records import Turn
 from memeval.testing.check_finding import FACTS, questions_about, sentence_of
 from memeval.testing.sample import sample_case, sample_chunks
-from memeval.testing.under_test import SystemUnderTest
+from memeval.testing.under_test import (
+    SystemUnderTest,
+    watched,
+)
 
 FIRST_PAUSE_S = 0.01
 PAUSE_SHARE = 0.05
@@ -52,7 +54,7 @@ async def measure_lag(
     with_fact = replace(last, turns=(*last.turns, fact))
     case = replace(case, sessions=(*case.sessions[:-1], with_fact))
     system = of.start(of.parts(of.model(), case_id=case.case_id))
-    await Watched(system).run(ingest_calls(sample_chunks(case), {}))
+    await watched(system).run(ingest_calls(sample_chunks(case), {}))
 
     began, looks = clock(), 0
     while True:

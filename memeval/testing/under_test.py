@@ -9,8 +9,9 @@ from memeval.llm.contract import Prompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.builder import Bridge
-from memeval.pipeline.execute.ingest import call_method, ingest
+from memeval.pipeline.execute.ingest import ingest
 from memeval.pipeline.execute.reader import CellReader, without_left_out
+from memeval.pipeline.isolate.watch import Watched
 from memeval.records import Answer, EvalCase, OracleQuery, Query, Retrieved, Role
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
@@ -78,6 +79,8 @@ class SystemUnderTest:
     """Number of chunks for the reader, unless a rule needs another."""
     remembers = True
     """False for the control that has no memory."""
+    timeout_s: float | None = None
+    """Time limit of each call of the system."""
 
     def build(self, parts: SystemContext) -> MemorySystem:
         """A fresh system, built from `parts`."""
@@ -134,12 +137,12 @@ class SystemUnderTest:
         chunks = sample_chunks(case)
         first = f", the first one: {quoted([chunks[0].text])}" if chunks else ""
         exchanges.append(f"sent: a reset, and {len(chunks)} chunks of '{case.case_id}'{first}")
-        await ingest(system, chunks, compress_after, retain=RETAIN)
+        await ingest(watched(system), chunks, compress_after, retain=RETAIN)
 
     def start(self, parts: SystemContext) -> MemorySystem:
         """A fresh system, which `play` closes."""
         system = self.build(parts)
-        _OPEN.append(system)
+        _OPEN[id(system)] = Watched(system, "check", self.timeout_s)
         return system
 
     async def ask(self, system: MemorySystem, question: str) -> Answer:
@@ -147,7 +150,7 @@ class SystemUnderTest:
         if system.wants_evidence:
             query = OracleQuery(question, evidence=("s1:1",))
 
-        answer: Answer = await call_method(system, system.answer, query)
+        answer: Answer = await watched(system).call("answer", query)
         exchanges.append(f"asked: {quoted([question])}")
         if isinstance(answer, Answer):
             answer = without_left_out(answer, current_ledger().left_out)
@@ -183,7 +186,7 @@ class SystemUnderTest:
 
     async def dump(self, system: MemorySystem) -> list[DumpItem]:
         """The items that the system extracted or wrote; empty if it dumps None."""
-        items: Iterable[DumpItem] | None = await call_method(system, system.dump)
+        items: Iterable[DumpItem] | None = await watched(system).call("dump")
         return [dict(item) for item in items or ()]
 
 
@@ -191,8 +194,8 @@ RETAIN = 2
 """Chunks that a compression leaves as they are."""
 OPEN = "What was talked about?"
 """A question without any of the words that are searched for."""
-_OPEN: list[MemorySystem] = []
-"""Systems that the running check has built."""
+_OPEN: dict[int, Watched] = {}
+"""Systems that the running check has built, by their ids."""
 _MODELS: dict[int, ScriptedModel] = {}
 """The models of these systems."""
 exchanges: list[str] = []
@@ -220,9 +223,15 @@ async def play(check: Callable[[SystemUnderTest], Awaitable[None]], of: SystemUn
         await check(of)
     finally:
         while len(_OPEN) > before:
-            system = _OPEN.pop()
-            _MODELS.pop(id(system), None)
-            await call_method(system, system.close)
+            number, opened = _OPEN.popitem()
+            _MODELS.pop(number, None)
+            if not opened.has_hung_call:
+                await opened.call("close")
+
+
+def watched(system: MemorySystem) -> Watched:
+    """A system that `start` built, called as a run calls it."""
+    return _OPEN[id(system)]
 
 
 def prompt_texts(prompts: Iterable[tuple[Role, Prompt]]) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -254,3 +256,31 @@ def test_html_reply_is_a_violation_in_one_line(service: ScriptedMemory) -> None:
     service.raw["search"] = b"<html>Gateway</html>"
     told = outcome("it answers with text", service).line
     assert "an HTML page instead of JSON" in told and "\n" not in told
+
+
+def leave(chunk: MemoryChunk) -> None:
+    sys.exit(3)
+
+
+def hang(chunk: MemoryChunk) -> None:
+    threading.Event().wait(5)
+
+
+@pytest.mark.parametrize(
+    ("ingest", "told"),
+    [(leave, "SystemExit: 3"), (hang, "did not finish within 0.1 s (system.timeout_s)")],
+)
+def test_system_that_exits_or_hangs_breaks_the_rule_as_it_fails_in_a_run(
+    ingest: Callable[[MemoryChunk], None], told: str
+) -> None:
+    class Broken(Under):
+        timeout_s = 0.1
+
+        def build(self, parts: SystemContext) -> MemorySystem:
+            system = Marking(None, parts)
+            vars(system)["ingest"] = ingest
+            return system
+
+    result = asyncio.run(outcome_of(CHECKS[0], Broken()))
+    assert (result.state, result.expected) == ("violated", "no error")
+    assert told in result.seen

@@ -27,6 +27,7 @@ from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.ingest import ingest
 from memeval.pipeline.execute.reader import CellReader
+from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.opening import open_cell, system_settings
 from memeval.pipeline.open.system_source import SystemSource
@@ -148,7 +149,7 @@ def sent(name: str) -> Sent:
         assert isinstance(resolved.source, SystemSource)
         system = resolved.source.system_class(resolved.source.settings, parts)
         units = chunks(case, Granularity("turn"))
-        await ingest(system, units, [len(units) // 2], 5)
+        await ingest(Watched(system), units, [len(units) // 2], 5)
         for question in case.questions:
             await system.answer(Query(question.text, question.asked_at))
 

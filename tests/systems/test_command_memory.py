@@ -20,7 +20,7 @@ from served_examples import EXAMPLES, QUESTION, Under, asked, program
 from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
-from memeval.pipeline.execute.ingest import call_method, ingest
+from memeval.pipeline.execute.ingest import ingest
 from memeval.pipeline.open.system_source import SystemSource
 from memeval.records import Answer, Query, Retrieved, Role
 from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
@@ -29,7 +29,7 @@ from memeval.systems.external.command import CommandMemory, CommandSettings, Pro
 from memeval.systems.external.program import describe_status
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.sample import sample_chunks
-from memeval.testing.under_test import SystemUnderTest, play
+from memeval.testing.under_test import SystemUnderTest, play, watched
 
 FAULTY = Path(__file__).with_name("faulty_program.py")
 
@@ -85,8 +85,8 @@ def test_program_that_died_is_given_both_users_of_a_shared_store_again(tmp_path:
         system = of.start(of.parts(of.model()))
         first, second = sample_chunks()[:2]
         said = [replace(first, user="user-2"), replace(second, user="user-1")]
-        await ingest(system, said, (), retain=1)
-        found.extend(await call_method(system, system.probe, Query("cedar"), 20))
+        await ingest(watched(system), said, (), retain=1)
+        found.extend(await watched(system).call("probe", Query("cedar"), 20))
 
     asyncio.run(play(search, faulty(tmp_path, "dies once")))
     assert [result.text for result in found] == [chunk.text for chunk in sample_chunks()[:2]]

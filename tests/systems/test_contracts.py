@@ -12,13 +12,12 @@ from served_examples import QUESTION, Under, asked
 
 from memeval.config.settings import read_settings
 from memeval.errors import MemevalError, MemoryServiceError, UserError
-from memeval.pipeline.execute.ingest import call_method
 from memeval.systems.base import TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external import remote
 from memeval.systems.external.http import HttpMemory, HttpSettings
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.sample import sample_chunks
-from memeval.testing.under_test import SystemUnderTest, play
+from memeval.testing.under_test import SystemUnderTest, play, watched
 
 DOUBLES: dict[str, type[ContractDouble]] = {
     "aml": LeaderboardDouble,
@@ -103,9 +102,9 @@ def test_a_session_that_is_imported_again_is_stored_again(aml: LeaderboardDouble
     async def import_twice(of: SystemUnderTest) -> None:
         system = await of.fill_system()
         for chunk in sample_chunks():
-            await call_method(system, system.ingest, chunk)
+            await watched(system).call("ingest", chunk)
 
-        await call_method(system, system.consolidate)
+        await watched(system).call("consolidate")
 
     asyncio.run(play(import_twice, Speaking(aml.address, "aml")))
     [stored] = aml.users.values()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from typing import Any
 
 from memeval.errors import IngestLossError
@@ -87,10 +85,9 @@ async def await_ready(watched: Watched) -> bool:
 
 
 async def ingest(
-    system: MemorySystem, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int
+    watched: Watched, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int
 ) -> None:
     """Ingests chunks into a system that belongs to no cell."""
-    watched = Watched(system)
     await watched.run(ingest_calls(chunks, dict.fromkeys(points, retain)))
     await await_ready(watched)
 
@@ -117,11 +114,3 @@ def ingest_calls(
 async def await_value(value: Any) -> Any:
     """The value, awaited if it is awaitable."""
     return await value if isinstance(value, Awaitable) else value
-
-
-async def call_method(system: MemorySystem, method: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a system's method where it must run: on the event loop, or in a worker thread."""
-    if system.in_thread and not inspect.iscoroutinefunction(method):
-        return await await_value(await asyncio.to_thread(method, *arguments))
-
-    return await await_value(method(*arguments))
