@@ -226,7 +226,6 @@ def _message_of(error: Mapping[str, Any], content: bytes) -> str:
 
 
 _RESET = "connection reset"
-_NOT_HTTP = Setback("the reply is not HTTP", FaultKind.UNSOUND)
 _BY_NAME = {
     "ServerDisconnectedError": Setback(_RESET, FaultKind.LOST),
     **dict.fromkeys(
@@ -236,7 +235,7 @@ _BY_NAME = {
     **dict.fromkeys(
         "ClientResponseError BadStatusLine BadHttpMessage BadHttpMethod LineTooLong "
         "InvalidHeader".split(),
-        _NOT_HTTP,
+        Setback("the reply is not valid HTTP", FaultKind.UNSOUND),
     ),
     **dict.fromkeys(
         "InvalidURL InvalidUrlClientError NonHttpUrlClientError".split(),
@@ -261,7 +260,8 @@ def connection_setback(error: BaseException, host: str) -> Setback:
 
     # Checked first: aiohttp raises the same outer error for a reply that was cut off.
     if "ContentEncodingError" in names:
-        return _NOT_HTTP
+        told = "the reply can't be decoded as its header Content-Encoding says"
+        return Setback(told, FaultKind.UNSOUND)
 
     for name in names:
         if name in _BY_NAME:

@@ -469,7 +469,7 @@ def test_endless_body_is_not_read_whole(status: int) -> None:
             (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}",),
             "the reply was cut off",
         ),
-        ((b"no HTTP at all\r\n\r\n",), "the reply is not HTTP"),
+        ((b"no HTTP at all\r\n\r\n",), "the reply is not valid HTTP"),
         ((), "connection reset"),
         ((reply_head(200, 2, {}) + b"[]",), "not a JSON object"),
         ((reply_head(200, 200_000, {}) + b"[" * 200_000,), "not JSON"),
@@ -479,7 +479,7 @@ def test_endless_body_is_not_read_whole(status: int) -> None:
         ),
         (
             (reply_head(200, 4, {"Content-Encoding": "gzip"}) + b"abcd",),
-            "the reply is not HTTP",
+            "the reply can't be decoded as its header Content-Encoding says",
         ),
     ],
 )
