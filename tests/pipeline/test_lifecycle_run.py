@@ -103,16 +103,17 @@ def test_writer_with_tools_deletes_facts_on_request(memeval: Command, tmp_path: 
     assert found["known_rate/context"] > 0.2
 
 
-def test_writer_gets_no_tool_to_delete_from_a_memory_that_cannot_forget(
-    memeval: Command, tmp_path: Path
+@pytest.mark.parametrize(("name", "can_forget"), [("combined", False), ("cogcanvas", True)])
+def test_writer_gets_tools_to_delete_only_from_a_memory_that_can_forget(
+    memeval: Command, tmp_path: Path, name: str, *, can_forget: bool
 ) -> None:
     words = ("writer=tools", "dataset.channel=conversation", "dataset.limit_cases=1")
     small = ("dataset.later_tokens=0", "dataset.categories=[deleted]")
-    memeval(*SET, *words, *small, "system=combined")
-    (path,) = tmp_path.glob("data/prepared/*/combined-*/*/memory.json")
+    memeval(*SET, *words, *small, f"system={name}")
+    (path,) = tmp_path.glob(f"data/prepared/*/{name}-*/*/memory.json")
     calls = path.read_text(encoding="utf-8").count
     assert calls("add_memory") > 0
-    assert calls("delete_memory") == 0
+    assert (calls("delete_memory") > 0) == can_forget
 
 
 def test_core_memory_of_an_agent_is_context_of_a_reader_with_tools(

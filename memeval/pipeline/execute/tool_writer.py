@@ -26,6 +26,7 @@ from memeval.results.steps import by_reference
 from memeval.results.texts import clean
 from memeval.systems.base import MemorySystem
 from memeval.systems.chunk_file import iso_time
+from memeval.systems.indexed import IndexedSystem
 from memeval.systems.tools import DELETE, UPDATE, Tool, delete_tool, object_schema, update_tool
 from memeval.text.names import text_digest
 
@@ -142,13 +143,16 @@ class CaseWriter:
 
     def _change_tools(self) -> Iterator[Tool]:
         system = self._watched.system
-        if not getattr(system, "keeps_only_chunks", True):
-            return
-
         offered = getattr(getattr(system, "settings", None), "offered", CHANGES)
+        unable: type[MemorySystem] = MemorySystem
+        # The rule for chunks does not reach what a model made of them.
+        if isinstance(system, IndexedSystem) and not system.keeps_only_chunks:
+            unable = IndexedSystem
+
         for name, make in ((FORGET, delete_tool), (CORRECT, update_tool)):
             method = getattr(type(system), name, None)
-            if method not in (None, getattr(MemorySystem, name)) and name in offered:
+            is_able = method not in (None, getattr(MemorySystem, name), getattr(unable, name))
+            if is_able and name in offered:
                 yield make(getattr(system, name))
 
     def _note_tool(self, first: MemoryChunk, quotations: Quotations[str]) -> Tool:
