@@ -173,7 +173,7 @@ def _sign_vectors(groups: int) -> Iterator[Matrix]:
 
     generator = np.random.default_rng(SEED)
     # A multiple of four vectors leaves no random bits over, so that the draws are always the same.
-    batch = max(4, min(_BATCH, _MOST_SIGNS // groups // 4 * 4))
-    for start in range(0, DRAWS, batch):
-        size = (min(batch, DRAWS - start), groups)
+    most = max(4, min(_BATCH, _MOST_SIGNS // groups // 4 * 4))
+    for start in range(0, DRAWS, most):
+        size = (min(most, DRAWS - start), groups)
         yield 1.0 - 2.0 * generator.integers(0, 2, size=size, dtype=np.int8)
