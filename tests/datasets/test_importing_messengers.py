@@ -99,7 +99,7 @@ ANDROID = """\
 5/6/24, 9:30\u202fAM - Ida created group "House: ours"
 5/6/24, 9:30\u202fAM - Ida: Where is the key?
 I need it: now.
-5/6/24, 9:31\u202fAM - +49 170 1234567: Under the third pot
+5/6/24, 9:31\u202fAM - \u202a+49 170 1234567\u202c: Under the third pot
 5/6/24, 9:31\u202fAM - Ida: <Media omitted>
 5/13/24, 6:02\u202fPM - Ida: Thanks
 """

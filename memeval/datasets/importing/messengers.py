@@ -111,6 +111,6 @@ def _whatsapp_cells(first: re.Match[str]) -> list[str]:
         hour = f"{int(hour) % 12 + 12 * (half in AFTERNOON):02}"
 
     # A tilde precedes the names of strangers.
-    speaker = (first["speaker"] or "").strip(f"~{MARK}\u202f ")
+    speaker = (first["speaker"] or "").strip(f"~{MARK}\u200f\u202a\u202c\u202f ")
     time = re.sub(r"\d", lambda digit: str(int(digit[0])), f"{day} {':'.join([hour, *minutes])}")
     return [time, time.partition(" ")[0], speaker]
