@@ -1,4 +1,4 @@
-"""A memory as a program: one JSON object a line in, one out. It searches as memory_server.py."""
+"""A memory as a program: one JSON object per line in, one out. Searches like memory_server.py."""
 
 import json
 import sys

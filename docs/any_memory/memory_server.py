@@ -1,4 +1,4 @@
-"""A memory behind HTTP. It finds the chunks that share most words with the question."""
+"""A memory behind HTTP. It finds the chunks that share the most words with the question."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ def operate(operation, body):
 
     chunks = memories[body["namespace"]]
     if operation == "ingest":
-        # By id: after a broken connection, a request is made again.
+        # By id: after a broken connection, a request is repeated.
         chunks.update({chunk["id"]: chunk for chunk in body["chunks"]})
         return {"usage": []}  # no model was called; without it, the tokens are unknown
     if operation == "ready":

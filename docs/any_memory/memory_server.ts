@@ -1,4 +1,4 @@
-// A memory behind HTTP. It finds the chunks that share most words with the question.
+// A memory behind HTTP. It finds the chunks that share the most words with the question.
 // It holds no syntax that JavaScript lacks: Node 22.18 runs it as it is, Node 20 as an .mjs file.
 import { createServer } from "node:http";
 
@@ -13,7 +13,7 @@ const operate = (operation = "", body = JSON.parse("{}")) => {
   const chunks = memories.get(body.namespace);
   if (!chunks) throw new Error("unknown namespace");
   if (operation === "ingest") {
-    // By id: after a broken connection, a request is made again.
+    // By id: after a broken connection, a request is repeated.
     for (const chunk of body.chunks) chunks.set(chunk.id, chunk);
     return { usage: [] };
   }

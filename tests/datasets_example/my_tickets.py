@@ -1,4 +1,4 @@
-"""A data set of one's own: a JSON list of tickets, each with dated messages and questions."""
+"""Your own data set: a JSON list of tickets, each with dated messages and questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TicketSettings(DatasetSettings):
     """The settings that all data sets have, and one more."""
 
     agents: bool = at(PREPARE, True)
-    """Whether what the agents wrote is remembered: another value ingests again."""
+    """Whether the agents' messages are remembered; another value ingests again."""
 
 
 class Tickets(Dataset):

@@ -1,4 +1,4 @@
-"""Two judges of one's own: one by a rule, one that asks a model."""
+"""Two judges of your own: one applies a rule, the other asks a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memeval.records import EvalQuestion, Verdict
 
 
 class Contains(Judge):
-    """Right where the answer contains a gold."""
+    """Right if the answer contains a gold."""
 
     name = "contains"
 
@@ -23,7 +23,7 @@ class Contains(Judge):
 
 
 class Patient(ModelJudge):
-    """Asks the judge's model under a prompt template that lies beside this file."""
+    """Asks the judge's model, with the prompt template next to this file."""
 
     name = "patient"
 

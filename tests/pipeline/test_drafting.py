@@ -274,7 +274,7 @@ def test_without_a_model_simple_questions_are_drafted(memeval: Command, tmp_path
     assert "This assumes" not in planned
     done = memeval("data", "draft", str(path), "--n", "2")
     assert "drafted offline" in done.stdout and "model calls" not in done.stdout
-    assert re.search(r"of \d+ proposals?:\n    stay +2\n", done.stdout)
+    assert re.search(r"of \d+ proposals?:\n    kept +2\n", done.stdout)
     drafted = questions_in(path)
     assert {question["meta"]["drafted_by"] for question in drafted} == {"extractive"}
     form = re.compile(r'Which (number|date) fills the gap in what .+ said: ".*….*"\?')

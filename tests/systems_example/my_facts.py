@@ -13,7 +13,7 @@ INSTRUCTIONS = 'Reply with the facts in this message, as JSON: {"facts": ["...",
 
 
 def read_facts(completion: Completion) -> list[str] | None:
-    """The facts in a reply. None has the model asked once more."""
+    """The facts in a reply; None if the model should be asked once more."""
     text = completion.text
     try:
         facts = json.loads(text[text.index("{") : text.rindex("}") + 1])["facts"]
@@ -28,7 +28,7 @@ class Facts(RecallSystem):
 
     @classmethod
     def needs_language_model(cls, settings: object) -> bool:
-        return True  # llm=extractive can't answer a prompt of one's own
+        return True  # llm=extractive can't answer your own prompts
 
     def reset(self) -> None:
         self.facts: list[Retrieved] = []

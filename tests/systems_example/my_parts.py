@@ -1,4 +1,4 @@
-"""An embedder and a reranker of one's own, both offline."""
+"""Your own embedder and reranker, both offline."""
 
 from __future__ import annotations
 

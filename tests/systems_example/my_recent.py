@@ -32,7 +32,7 @@ class Settings(SystemSettings):
 
 
 class Recent(RecallSystem):
-    """The newest chunks, whatever the question.
+    """The newest chunks, regardless of the question.
 
     After a compression, only what the window retained and what came later.
     """
