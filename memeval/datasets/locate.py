@@ -114,17 +114,15 @@ def read_pinned(info: DatasetInfo, path: Path, *, allow_unpinned: bool) -> Pinne
 
 def missing(info: DatasetInfo, path: Path) -> UserError:
     """The error for a missing file."""
-    hints = []
+    # One that ships, or is generated, is only missing if the user names another file.
+    hints = ["name another file, or leave dataset.path out"]
+    offline = "or offline:  python -m memeval dataset=demo"
     if info.url or any(file.url for file in info.files):
-        hints.append(f"get it:      python -m memeval data fetch {info.name}")
+        hints = [f"get it:      python -m memeval data fetch {info.name}", offline]
     elif info.by_hand:
-        hints.append(info.how_to_get)
+        hints = [info.how_to_get, offline]
 
-    return UserError(
-        f"data set '{info.name}' is not on this machine: {path} is missing.",
-        *hints,
-        "or offline:  python -m memeval dataset=demo",
-    )
+    return UserError(f"data set '{info.name}' is not on this machine: {path} is missing.", *hints)
 
 
 def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: bool) -> bool:

@@ -329,7 +329,7 @@ MISTAKES = [
     mistake(
         "dataset.path=/no/such.json",
         "/no/such.json is missing",
-        way_out="python -m memeval dataset=demo",
+        way_out="name another file, or leave dataset.path out",
     ),
     mistake(
         "dataset.path={cut.json}",
