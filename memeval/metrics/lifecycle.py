@@ -81,7 +81,6 @@ class AnswerOutcome(StrEnum):
 
 
 def outcome(answer: str, traces: Traces) -> AnswerOutcome:
-    """The outcome of an answer."""
     from memeval.metrics.refusal import is_refusal
 
     unwanted = (

@@ -52,8 +52,6 @@ Line = Annotated[str, Meta(max_length=1_000)]
 
 
 class PackageEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """An entry of a package."""
-
     sha256: Digest
     size: Count
     """Bytes, unpacked."""

@@ -59,8 +59,6 @@ class StatedCell(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StatementContent(Struct, frozen=True, forbid_unknown_fields=True):
-    """Content of the statement."""
-
     format: int
     cells: tuple[StatedCell, ...]
     """The first is the baseline of the comparison."""

@@ -94,7 +94,6 @@ class DenseIndex:
         return cls(fitted, texts, index)
 
     def vectors_by_text(self) -> dict[str, Vectors]:
-        """The vectors by text."""
         return dict(zip(self._texts, self._index.vectors(), strict=True))
 
     def save(self, folder: Path) -> None:

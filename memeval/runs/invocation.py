@@ -66,8 +66,6 @@ class FailedCell(Struct, frozen=True):
 
 
 class Invocation(Struct, frozen=True):
-    """One invocation."""
-
     folder: Path
     """Below outputs/sweeps/, named after its start."""
     sweep: str | None = None

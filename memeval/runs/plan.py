@@ -54,8 +54,6 @@ class PlannedCell(Struct, frozen=True):
 
 
 class CellOutcome(Struct, frozen=True):
-    """Outcome of a cell."""
-
     planned: PlannedCell
     summary: RunSummary | None = None
     """None if it failed."""

@@ -88,8 +88,6 @@ def _read(path: Path, header: Json, parse: Parse[R]) -> SoundRows[R]:
 
 
 class StageUnits(Struct):
-    """The units of a stage."""
-
     asked: dict[str, frozenset[str]] = field(default_factory=dict)
     """Ids of memories or questions by the key of the stage."""
     done: dict[str, frozenset[str]] = field(default_factory=dict)

@@ -189,8 +189,6 @@ def _entries_of(folder: Path) -> list[Path]:
 
 
 class CopyDirection(StrEnum):
-    """Direction of a copy."""
-
     TO_DATABASE = "to"
     FROM_DATABASE = "from"
 

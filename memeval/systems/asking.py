@@ -28,8 +28,6 @@ ROOM = 2
 
 
 class RequestOutcome(Struct, Generic[T], frozen=True):
-    """The outcome of a request."""
-
     value: T | None
     """The result of `read`; None if every reply was useless."""
     cut: bool

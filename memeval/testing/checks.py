@@ -77,8 +77,6 @@ OF_TOOLS = (
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of a check."""
-
     name: str
     state: str
     """`ok`, `violated`, `not shown` or `not applicable`."""

@@ -51,8 +51,6 @@ MOST_STORMS = 12
 
 @dataclass(frozen=True)
 class AlertStormSettings(DatasetSettings):
-    """Settings of `alert_storm`."""
-
     source: Literal["generated", "log"] = at(PREPARE, "generated")
     """A generated network, or the alert lines of a log, whose root causes are unknown."""
     n_alerts: int = at(PREPARE, 1_000, least=10, most=MOST_ALERTS)

@@ -51,8 +51,6 @@ class BeamSettings(DatasetSettings):
 
 
 class ChatFiles(Struct, frozen=True):
-    """Files of a chat."""
-
     number: int
     chat: Path
     questions: Path

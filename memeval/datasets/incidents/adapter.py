@@ -34,8 +34,6 @@ from memeval.results import Record
 
 @dataclass(frozen=True)
 class IncidentSettings(DatasetSettings):
-    """Settings of `incidents`."""
-
     history_share: float = at(PREPARE, 0.7)
     """Share of each system's incidents that the memory contains. They are the earliest; the later
     ones are asked about.

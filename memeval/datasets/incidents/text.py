@@ -99,7 +99,6 @@ def _parts(rng: Random, incident: Incident, handling: Handling | None) -> dict[s
 
 
 def known_faults(records: Sequence[PastIncident]) -> list[str]:
-    """The fault of each record that has one."""
     return [past.incident.fault for past in records if past.incident.fault]
 
 

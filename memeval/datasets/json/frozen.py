@@ -49,8 +49,6 @@ class FrozenManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FrozenContent(msgspec.Struct, frozen=True, kw_only=True):
-    """Content to be frozen."""
-
     name: str
     version: str
     cases: list[dict[str, Any]]

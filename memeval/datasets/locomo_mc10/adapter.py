@@ -51,8 +51,6 @@ DERIVE = "or derive one from LoCoMo:  dataset.derive=true (every table says so)"
 
 @dataclass(frozen=True)
 class LocomoMc10Settings(DatasetSettings):
-    """Settings of LoCoMo-MC10."""
-
     choice_order: Literal["given", "shuffled"] = at(ANSWER, "given")
     """`shuffled` puts the choices of each question in a random order, which depends only on
     `choice_seed` and the question's id.

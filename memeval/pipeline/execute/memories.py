@@ -81,8 +81,6 @@ class FailedIngest(CaseAnswers):
 
 
 class MemoryAnswers(CaseAnswers):
-    """The answers of one memory."""
-
     def __init__(
         self,
         memory: Memory,

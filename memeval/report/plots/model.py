@@ -64,8 +64,6 @@ class Mark(Struct, frozen=True):
 
 
 class MatrixCell(Struct, frozen=True):
-    """A cell of a matrix."""
-
     x: float
     y: float
     text: str

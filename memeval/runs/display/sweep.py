@@ -94,8 +94,6 @@ def _names_apart(cells: Sequence[PlannedCell]) -> Mapping[int, str]:
 
 
 class SweepDisplay:
-    """The display of one sweep."""
-
     def __init__(
         self, plan: Plan, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
     ) -> None:

@@ -10,8 +10,6 @@ from memeval.systems.chat.chat_memory import ChatMemory
 
 @dataclass(frozen=True)
 class LastKSettings(SystemSettings):
-    """Settings of `last_k`."""
-
     # As in Mastra's configuration of this kind, like the defaults of the other chat memories.
     last_messages: int = field(default=50, metadata=ANSWER | POSITIVE)
     """Newest chunks of all sessions that are shown; top_k does not limit them."""

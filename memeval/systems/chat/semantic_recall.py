@@ -10,8 +10,6 @@ from memeval.systems.chat.chat_memory import ChatMemory, RecallSettings
 
 @dataclass(frozen=True)
 class SemanticRecallSettings(SystemSettings):
-    """Settings of `semantic_recall`."""
-
     recall: RecallSettings = field(default=RecallSettings(), metadata=ANSWER)
     """Settings of the recall."""
     last_messages: int = field(default=10, metadata=ANSWER | NOT_NEGATIVE)

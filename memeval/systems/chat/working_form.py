@@ -24,8 +24,6 @@ TEMPLATES = ("working_memory", "working_memory_template")
 
 @dataclass(frozen=True)
 class WorkingMemorySettings:
-    """Settings `working_memory.*`."""
-
     template: str | None = field(default=None, metadata=INGEST)
     """Headings and lines `- Name:`, one below the other, or the path of a file that contains them.
     None uses the built-in form (memeval/llm/prompts/working_memory_template.txt).

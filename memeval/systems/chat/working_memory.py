@@ -11,8 +11,6 @@ from memeval.systems.chat.working_form import WorkingMemorySettings
 
 @dataclass(frozen=True)
 class WorkingMemorySystemSettings(SystemSettings):
-    """Settings of `working_memory`."""
-
     working_memory: WorkingMemorySettings = field(default=WorkingMemorySettings(), metadata=INGEST)
     """The form."""
     last_messages: int = field(default=10, metadata=ANSWER | POSITIVE)

@@ -40,8 +40,6 @@ EARLIER_CHARACTERS = 100
 
 
 class BatchReading(Struct):
-    """One reading of a batch."""
-
     number: int
     """The batch's number, from 0."""
     first: Sequence[Artifact] = ()

@@ -69,7 +69,6 @@ class CanvasIndex:
         self._keywords = Bm25Index(list(map(plain_words, texts)), tokens="space")
 
     def vectors_by_text(self) -> dict[str, Vectors]:
-        """The vectors by text."""
         return dict(zip(self._texts, self._vectors, strict=True))
 
     async def scores(self, text: str, *, words: bool, normalised: bool) -> Scores:

@@ -12,8 +12,6 @@ from memeval.systems.controls.no_memory import EmptySystem
 
 @dataclass(frozen=True)
 class ConstantSettings(SystemSettings):
-    """Settings of `constant`."""
-
     text: str = field(default="No information available", metadata=ANSWER)
     """The answer to every question in words. Questions with choices get the first choice."""
 

@@ -57,8 +57,6 @@ EXAMPLE = "for example:  system.base_url=http://localhost:8077"
 
 @dataclass(frozen=True)
 class HttpSettings(AnsweringSettings):
-    """Settings of `http`."""
-
     base_url: str | None = field(default=None, metadata=INGEST)
     """Base URL of the service."""
     contract: str = field(default=OWN, metadata=INGEST)

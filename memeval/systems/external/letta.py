@@ -62,8 +62,6 @@ UNREAD = {"letta_retrieved": "unknown because a search result could not be read"
 
 @dataclass(frozen=True)
 class LettaSettings(SystemSettings):
-    """Settings of `letta`."""
-
     base_url: str | None = field(default=None, metadata=INGEST)
     """URL of the server; None uses the environment variable LETTA_BASE_URL."""
     token_env: str = field(default="LETTA_API_KEY", metadata=RUNTIME)

@@ -64,8 +64,6 @@ OWN_USER = "case"
 
 @dataclass(frozen=True)
 class Mem0Settings(SystemSettings):
-    """Settings of `mem0`."""
-
     mode: Literal["library", "cloud"] = field(default="library", metadata=INGEST)
     """`library` runs in this process; `cloud` sends the conversation to mem0's hosted API, with a
     key.

@@ -37,8 +37,6 @@ class WireError(ModelError):
 
 
 class SearchResults(Struct, frozen=True):
-    """The results of a search."""
-
     results: tuple[Retrieved, ...]
     without_ids: int = 0
     """Results that do not say which turns they cover."""

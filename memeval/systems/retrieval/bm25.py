@@ -15,8 +15,6 @@ from memeval.systems.indexed import Ranked
 
 @dataclass(frozen=True)
 class Bm25Settings(FactKeySettings):
-    """Settings of `bm25`."""
-
     index_date: bool = field(default=False, metadata=INGEST)
     """Whether dates are indexed; if not, ranks are those of rank_bm25 over `speaker: text`."""
     tokens: Tokens = field(default="alnum", metadata=ANSWER)

@@ -14,8 +14,6 @@ from memeval.systems.indexed import Ranked
 
 @dataclass(frozen=True)
 class DenseSettings(FactKeySettings):
-    """Settings of `dense`."""
-
     index_date: bool = field(default=False, metadata=INGEST)
     """Whether dates are embedded with the chunks; they are shown either way."""
 
