@@ -6,8 +6,9 @@ text; `memeval.metrics.lifecycle` counts both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import filterfalse
 from random import Random
 
 from memeval.datasets.chance import pick
@@ -17,7 +18,7 @@ from memeval.records import EvalCase, Session, Traces, Turn
 from memeval.text.shown import one_line
 from memeval.text.words import is_unspaced, search_terms
 
-GENERATOR = 1
+GENERATOR = 2
 """Version of the planted texts: increase it whenever the words or the order of draws change."""
 CANARY = "canary"
 """`Traces.kind` of a question that has no traces of its own."""
@@ -45,6 +46,12 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
     facts = [values.draw("email") for _ in range(count)]
     orders = [f"{values.word()} {values.word()}" for _ in range(count)]
 
+    # A canary that gave one of these would keep a deleted value in a memory that forgot it.
+    unspoken: set[str] = set()
+    for question in case.questions:
+        if question.traces is not None:
+            unspoken.update(search_terms("\n".join(question.traces.values)))
+
     after: dict[str, list[Turn]] = {}
     taken = set(case.turn_ids)
     for number, value in enumerate(facts + orders):
@@ -54,7 +61,9 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
             turn_id += "0"
 
         taken.add(turn_id)
-        speaker, text = _canary_turn(language, rng, anchor, value, is_fact=number < count)
+        speaker, text = _canary_turn(
+            language, rng, anchor, value, unspoken=unspoken, is_fact=number < count
+        )
         canary = Turn(turn_id=turn_id, speaker=speaker, text=text, time=anchor.time)
         after.setdefault(anchor.turn_id, []).append(canary)
 
@@ -69,13 +78,20 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
 
 
 def _canary_turn(
-    language: Language, rng: Random, anchor: Turn, value: str, *, is_fact: bool
+    language: Language,
+    rng: Random,
+    anchor: Turn,
+    value: str,
+    *,
+    unspoken: Collection[str],
+    is_fact: bool,
 ) -> tuple[str, str]:
-    """Speaker and text of a canary. It mentions a word of the turn before it, so that a search for
-    that word also finds the canary.
+    """Speaker and text of a canary. It mentions a word of the turn before it, but none of
+    `unspoken`, so that a search for that word also finds the canary.
     """
-    terms = [term for term in search_terms(anchor.text) if len(term) <= LONGEST_TOPIC]
-    topic = max(terms, key=len, default=language.attributes["plan"]["word"])
+    terms = (term for term in search_terms(anchor.text) if len(term) <= LONGEST_TOPIC)
+    spoken = filterfalse(unspoken.__contains__, terms)
+    topic = max(spoken, key=len, default=language.attributes["plan"]["word"])
     if not is_fact:
         text = language.orders.format(name=anchor.speaker, word=topic, value=value)
         return anchor.speaker, text

@@ -79,6 +79,16 @@ def test_traces_of_a_question_are_kept_and_canaries_are_not_probed() -> None:
     assert tenant.unwanted == ("Rom",)
 
 
+def test_no_canary_mentions_a_value_by_which_a_question_is_judged() -> None:
+    """A memory that forgot the value would still hold it."""
+    own = Traces("deleted", deleted=("planted raspberries",))
+    one = replace(case().questions[0], traces=own)
+    new = added(plant(replace(case(), questions=(one,)), 5, seed=1), case())
+    words = " ".join(turn.text for turn in new)
+    assert "raspberries" not in words
+    assert "behind" in words
+
+
 def test_seed_and_case_decide_what_is_planted() -> None:
     planted = plant(case(), 3, seed=0)
     assert planted == plant(case(), 3, seed=0)
