@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -68,8 +67,8 @@ def served(monkeypatch: pytest.MonkeyPatch) -> None:
             return "Error: index is locked"
 
         @made.tool()
-        def everything() -> str:
-            return json.dumps(notes)
+        def everything() -> list[list[str]]:
+            return [list(note) for note in notes]
 
         async with create_connected_server_and_client_session(made._mcp_server) as client:
             yield client
@@ -186,6 +185,17 @@ def test_usage_of_tool_calls_is_unknown() -> None:
     assert [usage.role for usage in ledger.usages] == [Role.INGEST, Role.ANSWER, Role.ANSWER]
     assert {usage.prompt_tokens for usage in ledger.usages} == {None}
     assert ledger.remarks[USAGE_UNKNOWN] == "the service does not report tokens"
+
+
+@pytest.mark.usefixtures("served")
+def test_turn_ids_that_a_model_made_up_are_not_read() -> None:
+    async def play(tools: dict[str, Tool], memory: McpMemory) -> Any:
+        await tools["save_note"].call(text="My puppy is called Quill.", user="turn 7")
+        return await memory.recall(Query("Quill"), 5)
+
+    settings = {"search_tool": "everything", "search_arguments": {}, "results": "result"}
+    (found,) = with_tools(play, **settings, result_text="1", result_turn_ids="0")
+    assert (found.text, found.turn_ids) == ("My puppy is called Quill.", ())
 
 
 def test_reply_with_only_images_counts_as_nothing_found() -> None:

@@ -488,7 +488,8 @@ class McpService(Service):
         text = _at(row, settings.result_text)
         score, time = _at(row, settings.result_score), _at(row, settings.result_time)
         result: dict[str, Any] = {"text": text, "score": score, "time": time}
-        if settings.result_turn_ids is not None:
+        # A model that stores by the server's own tools knows no turn ids, and makes some up.
+        if settings.result_turn_ids is not None and self._stored:
             result["turn_ids"] = _at(row, settings.result_turn_ids)
         elif isinstance(text, str):
             result["turn_ids"] = self._turns_in(text)
