@@ -59,8 +59,7 @@ async def cases_do_not_mix(of: SystemUnderTest) -> None:
 async def users_do_not_mix(of: SystemUnderTest) -> None:
     """Two users of one store: neither finds or removes anything of the other's."""
     system = of.start(of.parts(of.model()))
-    # A class may follow the contract without inheriting from it.
-    if not hasattr(system, "knows_users") or not system.knows_users(system.settings):
+    if not system.knows_users(system.settings):
         raise NotApplicableError("it does not tell users apart: knows_users() is False")
 
     users = {

@@ -16,12 +16,16 @@ from memeval.pipeline.execute.ingest import health_of_ingest
 from memeval.pipeline.execute.timeline import operate
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import (
+    Answer,
     CorrectRequest,
     EvalOperation,
     ForgetRequest,
     IngestHealth,
+    MemoryChunk,
     OperationKind,
+    Query,
 )
+from memeval.systems.base import MemorySystem
 
 FORGET = EvalOperation(
     kind=OperationKind.FORGET, after="s1", forget=ForgetRequest(words="forget it", about="it")
@@ -32,14 +36,20 @@ CORRECT = EvalOperation(
 ODD = [-3, -1.0, 10**30, 10**20, "two", "2", 2.7, float("nan"), float("inf"), True, ["a"], 1j]
 
 
-class Returning:
-    """A class that follows the contract without inheriting from it."""
+class Returning(MemorySystem):
+    """A system whose counts are a given value."""
 
     in_thread = False
-    wants_evidence = False
 
     def __init__(self, value: Any) -> None:
         self.value = value
+
+    def reset(self) -> None: ...
+
+    def ingest(self, chunk: MemoryChunk) -> None: ...
+
+    def answer(self, query: Query) -> Answer:
+        raise NotImplementedError
 
     def forget(self, request: ForgetRequest) -> Any:
         return self.value
@@ -52,8 +62,7 @@ class Returning:
 
 
 def watched(value: Any) -> Watched:
-    system: Any = Returning(value)
-    return Watched(system)
+    return Watched(Returning(value))
 
 
 @pytest.mark.parametrize("operation", [FORGET, CORRECT], ids=["forget", "correct"])

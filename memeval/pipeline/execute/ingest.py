@@ -76,8 +76,7 @@ def notes_of_ingest(ledger: Ledger) -> dict[str, str]:
 async def await_ready(watched: Watched) -> bool:
     """Waits until everything ingested can be found; returns whether the system has such a wait."""
     # Looked up first: no waiting time is recorded for a system without this method.
-    method = getattr(type(watched.system), "await_ready", None)
-    if method is None or method is MemorySystem.await_ready:
+    if type(watched.system).await_ready is MemorySystem.await_ready:
         return False
 
     await watched.call("await_ready")

@@ -284,10 +284,6 @@ async def _list_items(
     watched: Watched, writer: CaseWriter | None
 ) -> tuple[list[Mapping[str, Any]] | None, str | None]:
     """Items that a memory lists or its writer wrote, and the error if they can't be listed."""
-    # A class may follow the contract without inheriting from it.
-    if not hasattr(watched.system, "dump"):
-        return None, None
-
     try:
         items = await (watched.call("dump") if writer is None else writer.items())
         if items is not None:

@@ -351,12 +351,7 @@ async def _operate(
 
         return len(repeated)
 
-    # A class may follow the contract without inheriting from it.
-    method = operation.kind.value
-    if not hasattr(watched.system, method):
-        return None
-
-    return await _request(watched, operation, method)
+    return await _request(watched, operation, operation.kind.value)
 
 
 async def _request(watched: Watched, operation: EvalOperation, method: str) -> int | None:

@@ -150,8 +150,8 @@ class CaseWriter:
             unable = IndexedSystem
 
         for name, make in ((FORGET, delete_tool), (CORRECT, update_tool)):
-            method = getattr(type(system), name, None)
-            is_able = method not in (None, getattr(MemorySystem, name), getattr(unable, name))
+            method = getattr(type(system), name)
+            is_able = method not in (getattr(MemorySystem, name), getattr(unable, name))
             if is_able and name in offered:
                 yield make(getattr(system, name))
 
@@ -193,9 +193,7 @@ class CaseWriter:
 
         Raises any error of its `dump`.
         """
-        listed = None
-        if hasattr(self._watched.system, "dump"):
-            listed = await self._watched.call("dump")
+        listed = await self._watched.call("dump")
         if listed is not None:
             return list(listed)
         # A continued memory contains notes of another writer, too; a changed one may have lost

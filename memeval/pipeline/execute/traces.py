@@ -34,16 +34,14 @@ async def find_traces(
     if results is not None:
         seen[PROBE] = values_in(traces.unwanted, *results)
 
-    # A class may follow the contract without inheriting from it.
-    if hasattr(watched.system, "dump"):
-        with metered(Ledger()):
-            items = await watched.call("dump")
+    with metered(Ledger()):
+        items = await watched.call("dump")
 
-        if items is not None:
-            texts = [json.dumps(plain_notes(item), ensure_ascii=False) for item in items]
-            # A list may contain only a part of what is stored, such as notes: a value that a search
-            # found is stored, too.
-            seen[STORE] = values_in(traces.unwanted, *texts, *(results or ()))
+    if items is not None:
+        texts = [json.dumps(plain_notes(item), ensure_ascii=False) for item in items]
+        # A list may contain only a part of what is stored, such as notes: a value that a search
+        # found is stored, too.
+        seen[STORE] = values_in(traces.unwanted, *texts, *(results or ()))
 
     return seen
 
