@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from memeval.calibration.label_file import LabelRow, raise_problems
 from memeval.calibration.scored import (
+    QUESTION_OF,
     AnswerKey,
     Cluster,
     JudgedAnswer,
@@ -103,8 +104,8 @@ def _correct_by_ppi(
         [float(labels[answer.key]) for answer in labelled],
         verdicts_of(labelled),
         verdicts_of(others),
-        questions=[answer.question_id for answer in labelled],
-        unlabelled_questions=[answer.question_id for answer in others],
+        questions=list(map(QUESTION_OF, labelled)),
+        unlabelled_questions=list(map(QUESTION_OF, others)),
         clusters=clusters,
         unlabelled_clusters=other_clusters,
         weights=weights_of(labelled),

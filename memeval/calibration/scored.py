@@ -106,7 +106,7 @@ def scored_answers(run: Run) -> list[JudgedAnswer]:
         raise UserError(f"run {one_line(run.key)} has no answer with a verdict")
 
     # Repeats of a question are averaged first: each gets a part of its weight.
-    repeats = Counter(answer.question_id for answer in answers)
+    repeats = Counter(map(QUESTION_OF, answers))
     return [
         replace(answer, weight=answer.weight / repeats[answer.question_id]) for answer in answers
     ]
@@ -124,10 +124,12 @@ def verdicts_of(answers: Sequence[JudgedAnswer]) -> list[float]:
 
 def weights_of(answers: Sequence[JudgedAnswer]) -> list[float]:
     """How many questions each answer represents."""
-    return [answer.weight for answer in answers]
+    return list(map(attrgetter("weight"), answers))
 
 
 Cluster = Callable[[JudgedAnswer], str]
+QUESTION_OF: Cluster = attrgetter("question_id")
+CASE_OF: Cluster = attrgetter("case_id")
 
 
 def cluster_of(answers: Sequence[JudgedAnswer]) -> Cluster | None:
@@ -135,19 +137,18 @@ def cluster_of(answers: Sequence[JudgedAnswer]) -> Cluster | None:
     question if each question has its own conversation. None if all answers are independent, or in
     one cluster, which says nothing about others.
     """
-    cases = len({answer.case_id for answer in answers})
-    questions = len({answer.question_id for answer in answers})
+    cases, questions = len(set(map(CASE_OF, answers))), len(set(map(QUESTION_OF, answers)))
     if 1 < cases < questions:
-        return attrgetter("case_id")
+        return CASE_OF
     if cases >= questions and 1 < questions < len(answers):
-        return attrgetter("question_id")
+        return QUESTION_OF
 
     return None
 
 
 STRATA: Mapping[str, Callable[[JudgedAnswer], str]] = {
     "category": lambda answer: answer.category,
-    "case": lambda answer: answer.case_id,
+    "case": CASE_OF,
     "none": lambda _: "",
 }
 """Properties by which a sample can be stratified."""

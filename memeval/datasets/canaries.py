@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import filterfalse
 from random import Random
 
@@ -73,8 +74,8 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
         traces = replace(own, foreign=tuple(facts), planted=tuple(orders))
         questions.append(replace(question, traces=traces))
 
-    sessions = tuple(_with_canaries(session, after) for session in case.sessions)
-    return replace(case, sessions=sessions, questions=tuple(questions))
+    sessions = map(partial(_with_canaries, after=after), case.sessions)
+    return replace(case, sessions=tuple(sessions), questions=tuple(questions))
 
 
 def _canary_turn(

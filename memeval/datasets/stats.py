@@ -72,7 +72,7 @@ def measure(cases: Iterable[EvalCase], most_cases: int) -> Stats:
     """
     stats = Stats(by_case={}, by_category={}, whole=StatsRow(), facets={})
     for case in cases:
-        tokens = sum(count_tokens(line(turn)) for turn in case.turns)
+        tokens = sum(map(count_tokens, map(line, case.turns)))
         stats.whole.add(case, tokens)
         if stats.whole.cases <= most_cases:
             stats.by_case.setdefault(case.case_id, StatsRow()).add(case, tokens)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from operator import attrgetter
 
 from memeval.config.options import Registry, available, built_in_classes
 from memeval.errors import MemevalError, UserError
@@ -61,7 +62,7 @@ def applicable_judges(kind: AnswerKind, benchmark: str | None) -> dict[str, type
     has no official judge in memeval.
     """
     judges = _built_in_judges()
-    if benchmark not in [judge.benchmark for judge in judges.values()]:
+    if benchmark not in map(attrgetter("benchmark"), judges.values()):
         judges = judges | _judges(set(available(JUDGES.group)) - judges.keys())
 
     return {name: judge for name, judge in judges.items() if judge.applies_to(kind, benchmark)}

@@ -82,6 +82,7 @@ class ForgetEval(OwnFile):
     settings: ForgetEvalSettings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.VALUES,)
     benchmark = "lifecycle"
+    measure_names: Collection[str] = (FORGETEVAL, NOT_APPLICABLE)
 
     def open(self) -> LoadedDataset:
         self.check_categories(row.family for row in self._rows)
@@ -161,10 +162,6 @@ class ForgetEval(OwnFile):
         """Number of cases whose mutations the system can't express."""
         unable = [row for row in records if row.is_whole and FORGETEVAL not in row.metrics]
         return {NOT_APPLICABLE: float(len(unable))}
-
-    @property
-    def measure_names(self) -> Collection[str]:
-        return (FORGETEVAL, NOT_APPLICABLE)
 
 
 def _session(number: int, facts: Sequence[str]) -> Session:

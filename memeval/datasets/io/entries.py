@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ class FileEntry(Struct, frozen=True):
 
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of strings; wrong items are noted and left out."""
-        texts = [self.check_text(name, value) for value in self.items(name) or []]
+        texts = map(partial(self.check_text, name), self.items(name) or [])
         return tuple(filter(None, texts))
 
     def required_items(self, name: str) -> list[Any]:

@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +160,7 @@ class Fields(Struct, frozen=True):
         if not all(isinstance(item, str) for item in items):
             raise self.wrong(name, "contains something that is not a string")
 
-        return [self._whole(name, item) for item in items]
+        return list(map(partial(self._whole, name), items))
 
     def answer(self, name: str) -> str:
         """A field that must be a string or a number, as a string; never empty."""

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from itertools import starmap
 from typing import Any
 
 from msgspec import Struct
@@ -82,8 +84,7 @@ class QuestionReader:
 
     def read_all(self, values: Sequence[Any]) -> tuple[EvalQuestion, ...]:
         """The questions that have no mistake; the mistakes of the others are noted."""
-        questions = [self.read(number, value) for number, value in enumerate(values)]
-        return tuple(filter(None, questions))
+        return tuple(filter(None, starmap(self.read, enumerate(values))))
 
     def read(self, number: int, value: Any) -> EvalQuestion | None:
         """A question; None if it has a mistake, which is noted."""
@@ -201,7 +202,7 @@ def _golds(entry: FileEntry) -> list[str]:
     if not isinstance(values, list):
         values = [values]
 
-    texts = [entry.answer(name, value) for value in values]
+    texts = map(partial(entry.answer, name), values)
     return list(map(str.strip, filter(None, texts)))
 
 

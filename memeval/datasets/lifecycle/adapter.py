@@ -39,18 +39,12 @@ class Lifecycle(Dataset):
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.VALUES,)
     has_tenants = True
     benchmark = "lifecycle"
-
-    @property
-    def category_names(self) -> Mapping[CategoryId, str]:
-        return {kind: kind for kind in KINDS}
-
-    @property
-    def facet_names(self) -> Mapping[str, str]:
-        return {
-            "form": "adversarial form",
-            "asked": "way of asking for a deleted value",
-            AFTER: "what happened since the deletion",
-        }
+    category_names: Mapping[CategoryId, str] = dict(zip(KINDS, KINDS, strict=True))
+    facet_names: Mapping[str, str] = {
+        "form": "adversarial form",
+        "asked": "way of asking for a deleted value",
+        AFTER: "what happened since the deletion",
+    }
 
     def open(self) -> LoadedDataset:
         names = ("n_cases", "seed", "languages", "channel", "tokens", "later_tokens")

@@ -37,7 +37,7 @@ class LongMemEval(Dataset):
     settings_type = LongMemEvalSettings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES,)
     benchmark: ClassVar[str | None] = "longmemeval"
-    category_names: Mapping[CategoryId, str] = {kind: kind for kind in ABILITIES}
+    category_names: Mapping[CategoryId, str] = dict(zip(ABILITIES, ABILITIES, strict=True))
     facet_names: Mapping[str, str] = {"ability": "Ability"}
     irregularity_notes: Mapping[str, str] = {
         "without": (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import starmap
 from typing import Literal
 
 from msgspec import Struct
@@ -65,7 +66,7 @@ def read_item(item: Fields, index: int, roles: Roles) -> tuple[EvalCase, dict[st
 
     # The file is sorted by day, but not always within a day.
     ordered = sorted(dated, key=lambda session: session.started_at)
-    sessions = tuple(_session(number, session) for number, session in enumerate(ordered, start=1))
+    sessions = tuple(starmap(_session, enumerate(ordered, start=1)))
     question = _question(
         item=item, question_id=question_id, answerable=answerable, evidence=_evidence(ordered)
     )

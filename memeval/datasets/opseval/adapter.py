@@ -57,7 +57,7 @@ class OpsEval(Dataset):
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.PASSAGES, AnswerKind.CHOICES)
     benchmark: ClassVar[str | None] = "opseval"
     granularities: tuple[str, ...] = ("turn", "session", "chunk")
-    category_names: Mapping[CategoryId, str] = {domain: domain for domain in FILES}
+    category_names: Mapping[CategoryId, str] = dict(zip(FILES, FILES, strict=True))
     facet_names: Mapping[str, str] = {
         "kind": "Kind of question",
         "language": "Language",
