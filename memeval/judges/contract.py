@@ -111,14 +111,18 @@ class Judge(ABC):
             tries=tries,
         )
 
-    def verdict(self, answer: str, *, right: bool, score: float, reason: str = "") -> Verdict:
-        """A verdict of this judge; a wrong answer that refuses counts as abstained."""
+    def verdict(
+        self, answer: str, *, right: bool, score: float, reason: str = "", abstains: bool = True
+    ) -> Verdict:
+        """A verdict of this judge; a wrong answer that refuses counts as abstained, unless
+        `abstains` is false.
+        """
         # Imported late: its patterns take long to compile, and a finished run judges nothing.
         from memeval.metrics.refusal import is_refusal
 
         if right:
             label = Label.CORRECT
-        elif is_refusal(answer):
+        elif abstains and is_refusal(answer):
             label = Label.ABSTAINED
         else:
             label = Label.WRONG

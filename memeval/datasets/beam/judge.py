@@ -20,7 +20,7 @@ from memeval.judges.contract import Metrics
 from memeval.judges.model import CUT, ModelJudge, VerdictReader
 from memeval.judges.reading import read_reason, read_score, read_yes, words_for
 from memeval.llm.contract import Completion, JudgePrompt
-from memeval.records import EvalQuestion, Label, Verdict
+from memeval.records import EvalQuestion, Verdict
 
 ITEM, EVENT = KINDS = ("item", "event")
 """Prompt templates: an answer against one item, and one line of an answer against one event."""
@@ -90,9 +90,9 @@ class BeamJudge(ModelJudge):
             if score is None:
                 return None
 
-            label = Label.CORRECT if score == 1 else Label.WRONG
             reason = read_reason(reply.whole, answer=answer, quotable=quotable)
-            return Verdict(judge=self.name, label=label, score=score, reason=reason)
+            right = score == 1
+            return self.verdict(answer, right=right, score=score, reason=reason, abstains=False)
 
         return await self._decide(prompt, read, tried)
 
@@ -151,8 +151,7 @@ class BeamJudge(ModelJudge):
             if same is None:
                 return None
 
-            label = Label.CORRECT if same else Label.WRONG
-            return Verdict(judge=self.name, label=label, score=float(same))
+            return self.verdict(line, right=same, score=float(same), abstains=False)
 
         return await self._decide(prompt, read, tried)
 

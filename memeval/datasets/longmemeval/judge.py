@@ -10,7 +10,7 @@ from memeval.judges.contract import Metrics
 from memeval.judges.model import CUT, ModelJudge
 from memeval.judges.reading import YES_NO, read_yes, words_for
 from memeval.llm.contract import Completion
-from memeval.records import EvalQuestion, Label, Verdict
+from memeval.records import EvalQuestion, Verdict
 
 ABSTENTION = "abstention"
 KIND_OF = {
@@ -62,11 +62,9 @@ class YesNoJudge(ModelJudge):
             )
             if right is None:
                 return None
-            if question.answerable:
-                return self.verdict(answer, right=right, score=float(right))
 
-            label = Label.CORRECT if right else Label.WRONG
-            return Verdict(judge=self.name, label=label, score=float(right))
+            abstains = question.answerable
+            return self.verdict(answer, right=right, score=float(right), abstains=abstains)
 
         return await self._take_votes(prompt, read, tried)
 
