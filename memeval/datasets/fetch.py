@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ from memeval.datasets.contract import DatasetInfo, FileInfo
 from memeval.datasets.io.part_file import part_file
 from memeval.datasets.locate import build, excerpt_of, git_blob, is_registered, locate, missing
 from memeval.datasets.registry import has_adapter
+from memeval.datasets.stats import NOUNS, counts
 from memeval.datasets.transfer import FetchLimits, Progress, Transfer
 from memeval.errors import UserError, WorldError
-from memeval.records import EvalCase
 from memeval.results.files import file_digest
 
 
@@ -225,18 +224,3 @@ def _unlike(
             yield f"{part.name}: sha256 is {file_digest(there)}, not {part.sha256}"
         else:
             yield f"{part.name}: git blob is {git_blob(there)}, not {part.git_blob}"
-
-
-NOUNS = ("cases", "sessions", "turns", "questions")
-
-
-def counts(cases: Iterable[EvalCase]) -> Counter[str]:
-    """How many cases, sessions, turns and questions there are."""
-    total: Counter[str] = Counter()
-    for case in cases:
-        turns = sum(len(session.turns) for session in case.sessions)
-        total.update(
-            cases=1, sessions=len(case.sessions), turns=turns, questions=len(case.questions)
-        )
-
-    return total

@@ -95,12 +95,12 @@ class DatasetInfo:
         )
 
     def part_named(self, name: str) -> DatasetInfo:
-        """The entry of the file of this name; if none is registered, the whole data set's."""
+        """The entry of the file of this name, without hashes if it is not registered."""
         for file in self.files:
             if file.name == name:
                 return self.part(file)
 
-        return self
+        return self.part(FileInfo(name))
 
 
 @dataclass(frozen=True)

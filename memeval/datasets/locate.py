@@ -135,7 +135,7 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
     if digest == info.sha256 or excerpt_of(info, digest):
         return True
     if info.sha256 is None:
-        return digest == shipped_digest(info, path)
+        return digest == shipped_digest(info)
     if allow_unpinned:
         return False
 
@@ -150,18 +150,14 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
     )
 
 
-def shipped_digest(info: DatasetInfo, path: Path) -> str | None:
+def shipped_digest(info: DatasetInfo) -> str | None:
     """sha256 of the file of this data set that ships with memeval; None if none does."""
     if info.url or info.files or info.by_hand or not info.file:
         return None
 
-    candidates = [parent / info.file for parent in _SHIPPED]
-    for folder in list(candidates):
-        candidates += sorted(file for file in folder.rglob("*") if file.name == path.name)
-
-    for file in candidates:
-        if file.is_file():
-            return file_digest(file)
+    for parent in _SHIPPED:
+        if (parent / info.file).is_file():
+            return file_digest(parent / info.file)
 
     return None
 

@@ -12,6 +12,20 @@ from memeval.datasets.granularity import line
 from memeval.llm.tokens import count_tokens
 from memeval.records import CategoryId, EvalCase
 
+NOUNS = ("cases", "sessions", "turns", "questions")
+
+
+def counts(cases: Iterable[EvalCase]) -> Counter[str]:
+    """How many cases, sessions, turns and questions there are."""
+    total: Counter[str] = Counter()
+    for case in cases:
+        turns = sum(len(session.turns) for session in case.sessions)
+        total.update(
+            cases=1, sessions=len(case.sessions), turns=turns, questions=len(case.questions)
+        )
+
+    return total
+
 
 class StatsRow(Struct):
     """One row of the table: the counts of a case, of a category or of all."""

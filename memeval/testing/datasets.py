@@ -20,8 +20,8 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from memeval.datasets.contract import GRANULARITIES, OBSERVATION, SUMMARY
-from memeval.datasets.fetch import counts
 from memeval.datasets.granularity import Granularity, chunks
+from memeval.datasets.stats import counts
 from memeval.records import EvalCase, EvalQuestion, Query
 from memeval.testing.damaged_files import DamagedFiles
 from memeval.testing.sample import turn_ids_of

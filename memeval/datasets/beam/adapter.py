@@ -118,22 +118,17 @@ class Beam(Dataset):
 
     def open(self) -> LoadedDataset:
         """Compares every file of the tier with the registered one."""
-        registered = {file.name: file for file in self.files_read()}
         paths = chain.from_iterable((chat.chat, chat.questions) for chat in self._chats)
         digests, unlike = {}, []
         for path in paths:
             name = path.relative_to(self.path).as_posix()
             digest = digests[name] = digest_file(self.info, path)
-            if name in registered:
-                right = is_registered(registered[name], path, digest)
-            else:
-                # A demonstration is compared with the file that ships with memeval.
-                right = digest == shipped_digest(self.info.part(FileInfo(name)), path)
-
-            if not right:
+            part = self.info.part_named(name)
+            # A demonstration is compared with the file that ships with memeval.
+            if not is_registered(part, path, digest) and digest != shipped_digest(part):
                 unlike.append(path)
 
-        if unlike and registered and not self.settings.allow_unpinned:
+        if unlike and self.files_read() and not self.settings.allow_unpinned:
             raise self._refusal(unlike)
 
         notes = self._notes_on_files()

@@ -19,6 +19,7 @@ import msgspec
 from memeval.datasets.io.new_file import new_file
 from memeval.datasets.json.reader import META, OwnReader
 from memeval.datasets.sampling import SIDES
+from memeval.datasets.stats import NOUNS
 from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
 from memeval.results.files import file_digest
@@ -183,7 +184,7 @@ def _write_files(content: FrozenContent, folder: Path, more: Sequence[str]) -> F
         version=content.version,
         sha256=reader.sha256,
         canary=canary,
-        counts={noun: reader.counts[noun] for noun in ("cases", "sessions", "turns", "questions")},
+        counts={noun: reader.counts[noun] for noun in NOUNS},
         sides=content.sides,
         licence=content.licence,
         sources=content.sources,

@@ -35,6 +35,7 @@ from memeval.datasets.json.operations import (
     session_id,
     with_checkpoint,
 )
+from memeval.datasets.stats import counts
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion, Session
 from memeval.results.files import file_digest, reading, stamp_of
@@ -278,10 +279,7 @@ class OwnReader(Struct, dict=True):
             self._seen[key] = location
 
     def _count(self, case: EvalCase) -> None:
-        turns = sum(len(session.turns) for session in case.sessions)
-        self.counts.update(
-            cases=1, sessions=len(case.sessions), turns=turns, questions=len(case.questions)
-        )
+        self.counts += counts([case])
         for question in case.questions:
             self.categories[str(question.category)] += 1
             self.counts["answerable"] += question.answerable
