@@ -12,6 +12,7 @@ from memeval.pipeline.execute.builder import Bridge
 from memeval.pipeline.execute.ingest import ingest
 from memeval.pipeline.execute.reader import CellReader, without_left_out
 from memeval.pipeline.isolate.watch import Watched
+from memeval.pipeline.open.cell_prompts import Templates
 from memeval.records import Answer, EvalCase, OracleQuery, Query, Retrieved, Role
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
@@ -105,7 +106,7 @@ class SystemUnderTest:
             top_k = self.top_k
 
         return SystemContext(
-            reader=CellReader(model, load_builtin("answer_short"), "short", 0),
+            reader=CellReader(model, Templates(load_builtin("answer_short")), "short", 0),
             model=model,
             embedder=self.embedder(),
             top_k=top_k,

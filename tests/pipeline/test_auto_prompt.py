@@ -19,6 +19,7 @@ from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.cell_prompts import Templates
 from memeval.pipeline.open.opening import open_cell
 from memeval.records import AnswerForm, Query, Role, Usage
 from memeval.results import RunSummary
@@ -188,7 +189,8 @@ def test_mismatch_note_does_not_blame_the_prompt_for_a_systems_own_style(
     own_style: bool, way_out: str
 ) -> None:
     """A run may use `prompt=auto` already."""
-    reader = CellReader(Brief(), load_builtin("answer_cot"), "cot", 0, own_style=own_style)
+    templates = Templates(load_builtin("answer_cot"))
+    reader = CellReader(Brief(), templates, "cot", 0, own_style=own_style)
     ledger = Ledger(answer_form=AnswerForm.WHOLE)
     with metered(ledger):
         asyncio.run(reader.answer(Query(text="What should I drink?"), ["tea"]))

@@ -11,6 +11,7 @@ from memeval.errors import UserError
 from memeval.llm.contract import AnswerPrompt, Completion, NotePrompt, Prompt
 from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.reader import CellReader
+from memeval.pipeline.open.cell_prompts import Templates
 from memeval.pipeline.open.opening import open_cell
 from memeval.records import Query, Role, Usage
 from memeval.runs.compose.config import compose_config
@@ -41,13 +42,9 @@ class Noting:
 
 
 def reader(model: Noting, *, noting: bool) -> CellReader:
-    return CellReader(
-        model,  # type: ignore[arg-type]
-        load_builtin("answer_con"),
-        "con",
-        0,
-        note_template=load_builtin("con_note") if noting else None,
-    )
+    note = load_builtin("con_note") if noting else None
+    templates = Templates(load_builtin("answer_con"), note=note)
+    return CellReader(model, templates, "con", 0)  # type: ignore[arg-type]
 
 
 def test_answer_is_based_on_notes_on_each_chunk() -> None:

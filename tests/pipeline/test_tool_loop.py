@@ -33,6 +33,7 @@ from memeval.pipeline.execute.tool_loop import ToolLimits, ToolLoop, as_result, 
 from memeval.pipeline.execute.tool_reader import ToolReader, as_function, complete_by, open_tools
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.isolate.watch import Watched
+from memeval.pipeline.open.cell_prompts import Templates
 from memeval.records import EvalCase, EvalQuestion, Retrieved, Role, Session, Status, Traces, Turn
 from memeval.results import AnswerRow, TextStore
 from memeval.systems.base import MemorySystem, SystemSettings
@@ -601,7 +602,7 @@ def play(
         inner = OpenAIModel(endpoint, Sampling(LlmConfig(model="m", max_tokens=50)), cache, "run")
         model = MeteredModel(inner)
         watched = Watched(Kept(SystemSettings(), None), timeout_s=timeout_s)
-        reader = CellReader(model, load_builtin("answer_short"), "short", 0)
+        reader = CellReader(model, Templates(load_builtin("answer_short")), "short", 0)
         instructions = load_builtin("tools")
         by_tools = ToolReader(
             watched, reader=reader, model=model, instructions=instructions, limits=limits, seed=0

@@ -29,6 +29,7 @@ from memeval.pipeline.execute.ingest import ingest
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.cell_prompts import Templates
 from memeval.pipeline.open.opening import open_cell, system_settings
 from memeval.pipeline.open.system_source import SystemSource
 from memeval.records import Query
@@ -136,7 +137,8 @@ def sent(name: str) -> Sent:
     model, resolved = ScriptedModel(), cell(name)
 
     async def play() -> None:
-        reader = CellReader(model, load_builtin(f"answer_{resolved.style}"), resolved.style, 0)
+        templates = Templates(load_builtin(f"answer_{resolved.style}"))
+        reader = CellReader(model, templates, resolved.style, 0)
         parts = SystemContext(
             reader,
             model,

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, Completion, NotePrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
-from memeval.llm.prompts import PromptTemplate, load_builtin
+from memeval.llm.prompts import PromptTemplate
 from memeval.llm.tokens import count_tokens
 from memeval.records import Answer, AnswerForm, Query, Role
 from memeval.systems.base import NOTHING_FITS, Reader, ReaderReply
 
 if TYPE_CHECKING:
     from memeval.pipeline.open.cell import Cell
+    from memeval.pipeline.open.cell_prompts import Templates
 
 NOTHING = ("(nothing)", "(nothing).", "nothing")
 """Notes of the model on a chunk that says nothing about the question."""
@@ -32,25 +33,16 @@ class CellReader:
     def __init__(
         self,
         model: LanguageModel,
-        template: PromptTemplate,
+        templates: Templates,
         style: str,
         seed: int,
         *,
-        choose_template: PromptTemplate | None = None,
         choose_tokens: int = 16,
-        by_form: Mapping[AnswerForm, PromptTemplate] | None = None,
         own_style: bool = False,
-        note_template: PromptTemplate | None = None,
     ) -> None:
-        """Templates in `by_form` override `template`; `note_template` is for notes on chunks.
-
-        `own_style` says that the system chose the style, not the cell's prompt.
-        """
-        self._model, self._template, self._style, self._seed = model, template, style, seed
-        self._choose_template = choose_template or load_builtin("choose")
-        self._choose_tokens = choose_tokens
-        self._by_form, self._own_style = by_form or {}, own_style
-        self._note_template = note_template
+        """`own_style` says that the system chose the style, not the cell's prompt."""
+        self._model, self._templates, self._style, self._seed = model, templates, style, seed
+        self._choose_tokens, self._own_style = choose_tokens, own_style
 
     async def answer(
         self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
@@ -58,8 +50,8 @@ class CellReader:
         # Building the prompt is memeval's work: its time is not the system's.
         with current_ledger().own.excluded():
             shown = context
-            if self._note_template is not None and not query.choices:
-                shown = await self._notes(self._note_template, query, context)
+            if self._templates.note is not None and not query.choices:
+                shown = await self._notes(self._templates.note, query, context)
 
             prompt = self.prompt(query, shown)
             completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
@@ -82,8 +74,8 @@ class CellReader:
                 query.multi_select,
                 query.asked_at,
                 self._choose_tokens,
-                system_text=self._choose_template.system,
-                user_template=self._choose_template.user,
+                system_text=self._templates.choice.system,
+                user_template=self._templates.choice.user,
             )
 
         style, template = self._style_and_template()
@@ -101,12 +93,12 @@ class CellReader:
         """Style and template of the current question; notes if the style does not fit it."""
         ledger = current_ledger()
         form = ledger.answer_form
-        if form in self._by_form:
-            return form.value, self._by_form[form]
+        if form in self._templates.by_form:
+            return form.value, self._templates.by_form[form]
 
         # The offline reader uses no template, and a custom one may ask for anything.
-        uses_template = self._model.sends_messages and not self._template.is_custom
-        if form is AnswerForm.WHOLE and uses_template and self._note_template is None:
+        uses_template = self._model.sends_messages and not self._templates.answer.is_custom
+        if form is AnswerForm.WHOLE and uses_template and self._templates.note is None:
             whose, way_out = f"prompt={self._style}", "use prompt=auto"
             if self._own_style:
                 whose = f"the system's own style ({self._style})"
@@ -117,7 +109,7 @@ class CellReader:
                 f"recommendation or a summary; {way_out}"
             )
 
-        return self._style, self._template
+        return self._style, self._templates.answer
 
     async def _notes(
         self, template: PromptTemplate, query: Query, context: Sequence[str]
@@ -159,14 +151,11 @@ def cell_reader(cell: Cell, model: LanguageModel, seed: int) -> CellReader:
     """The reader of a cell, under its templates."""
     return CellReader(
         model,
-        cell.templates.answer,
+        cell.templates,
         cell.style,
         seed,
-        choose_template=cell.templates.choice,
         choose_tokens=cell.config.prompt.choose_tokens,
-        by_form=cell.templates.by_form,
         own_style=cell.source.answer_style is not None,
-        note_template=cell.templates.note,
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from memeval.config.identity import Digests
 from memeval.config.plugins import plugin
@@ -24,15 +25,15 @@ class Templates(Struct, frozen=True):
     """The prompt templates of a cell's answers."""
 
     answer: PromptTemplate
-    by_form: Mapping[AnswerForm, PromptTemplate]
+    by_form: Mapping[AnswerForm, PromptTemplate] = {}
     """Under `prompt=auto`, the template for each kind of answer; empty if one is for all."""
-    choice: PromptTemplate
+    choice: PromptTemplate = field(default_factory=partial(load_builtin, "choose"))
     """The template of questions with choices."""
-    note: PromptTemplate | None
+    note: PromptTemplate | None = None
     """The template of the notes on each chunk, under `prompt=con`."""
-    tools: PromptTemplate | None
+    tools: PromptTemplate | None = None
     """The template that describes the tools, under `reader=tools`."""
-    writer: PromptTemplate | None
+    writer: PromptTemplate | None = None
     """The template for reading a session, under `writer=tools`."""
 
 
