@@ -29,9 +29,9 @@ def make_page(home: Path) -> Path:
 def make_board(home: Path) -> Path:
     """Runs and packs systems; returns the first page of their board."""
     import memeval
-    from memeval.packages import pack
     from memeval.packages.board.collect import collect
     from memeval.packages.board.write import write_board
+    from memeval.packages.write import pack
 
     folder = home / "packages"
     folder.mkdir()

@@ -37,7 +37,7 @@ def main() -> None:
 def make_packages(folder: Path, count: int, systems: Sequence[str]) -> None:
     """Writes packages, each with one system's runs on all data sets."""
     import memeval
-    from memeval.packages import pack
+    from memeval.packages.write import pack
 
     folder.mkdir()
     runs_by_system = []

@@ -2,17 +2,7 @@
 others.
 """
 
-from memeval.packages.form import PackageManifest, is_withheld, withheld
-from memeval.packages.read import Package, open_package, read_manifest
-from memeval.packages.write import Packed, pack
+from memeval.packages.form import is_withheld
+from memeval.packages.read import open_package
 
-__all__ = [
-    "Package",
-    "PackageManifest",
-    "Packed",
-    "is_withheld",
-    "open_package",
-    "pack",
-    "read_manifest",
-    "withheld",
-]
+__all__ = ["is_withheld", "open_package"]

@@ -70,15 +70,6 @@ def open_package(path: str | Path) -> Iterator[Package]:
         yield unpack_to(Path(path), Path(folder))
 
 
-def read_manifest(path: str | Path) -> PackageManifest:
-    """The manifest of a package, without its other entries.
-
-    Raises `UserError` for a file that is not a package.
-    """
-    with _open_archive(Path(path)) as archive:
-        return _manifest(Path(path), _read_entry(archive, form.MANIFEST))
-
-
 def unpack_to(path: Path, folder: Path) -> Package:
     """Unpacks a package to an empty folder, comparing each entry with the manifest.
 

@@ -17,8 +17,8 @@ from memeval.errors import UserError
 from memeval.metrics import registry
 from memeval.metrics.metric import PAGE, REPORT, SHOW, TABLE, TAGS, TILE, Metric, Unit
 from memeval.metrics.registry import metric_named
-from memeval.packages import pack
 from memeval.packages.levels import Checks, verify_package
+from memeval.packages.write import pack
 from memeval.pipeline.open.code import OtherMetrics
 from memeval.pipeline.verify.sound import verify_run
 from memeval.records import EvalQuestion

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import memeval
-from memeval.packages import Packed, pack
+from memeval.packages.write import Packed, pack
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from memeval.packages import Packed
 from memeval.packages.levels import verify_package
+from memeval.packages.write import Packed
 from memeval.packages.write import _write as write_entries
 from memeval.results import as_json
 

@@ -27,11 +27,12 @@ from memeval.cli.main import run_command
 from memeval.comparison.build import compare_runs
 from memeval.errors import UserError
 from memeval.metrics.registry import metric_named
-from memeval.packages import Packed, open_package, pack
+from memeval.packages import open_package
 from memeval.packages.data import data_of
 from memeval.packages.export.terms import terms_of
 from memeval.packages.levels import Checks, verify_package
 from memeval.packages.unpack import unpack
+from memeval.packages.write import Packed, pack
 from memeval.packages.write import _write as write_entries
 from memeval.results import SEAL, as_json, sealed
 from memeval.results.prices import has_other_prices

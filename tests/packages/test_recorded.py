@@ -11,8 +11,9 @@ from statistics import fmean
 import pytest
 
 import memeval
-from memeval.packages import open_package, pack
+from memeval.packages import open_package
 from memeval.packages.levels import Checks, verify_package
+from memeval.packages.write import pack
 
 pytestmark = pytest.mark.slow
 

@@ -29,7 +29,6 @@ from memeval.comparison.claims.reading import load_claims
 from memeval.comparison.scores import RunScores
 from memeval.errors import UserError
 from memeval.metrics.registry import metrics
-from memeval.packages import Packed, pack
 from memeval.packages.board.check import check_package
 from memeval.packages.board.collect import collect
 from memeval.packages.board.entries import entries_of, kind_of
@@ -48,6 +47,7 @@ from memeval.packages.board.records import (
 from memeval.packages.board.tables import distinguish_tables, published_figures
 from memeval.packages.board.write import site_files, write_board
 from memeval.packages.read import open_package
+from memeval.packages.write import Packed, pack
 from memeval.results import Record
 
 HOSTILE = (
