@@ -10,21 +10,9 @@ from memeval.results import RunSummary
 from memeval.results.summary import as_yaml
 from memeval.text.shown import one_line
 
-GROUPS = (
-    "dataset",
-    "system",
-    "label",
-    "reader",
-    "writer",
-    "granularity",
-    "top_k",
-    "context_tokens",
-    "compression_turn",
-    "judge",
-    "prompt",
-    "llm",
-    "embedder",
-    "reranker",
+GROUPS = tuple(
+    "dataset system label reader writer granularity top_k context_tokens compression_turn judge "
+    "prompt llm embedder reranker".split()
 )
 """Groups of settings in the order in which tables show them."""
 

@@ -49,17 +49,7 @@ ROUNDED = "rounded."
 Cell = str | int | float | None
 """A value in the table of records."""
 CUT = " … (cut)"
-DESCRIBED = (
-    "run_key",
-    "name",
-    "params",
-    "metrics",
-    "categories",
-    "repeats",
-    "notes",
-    "valid",
-    "statuses",
-)
+DESCRIBED = "run_key name params metrics categories repeats notes valid statuses".split()
 
 
 def legal_name(name: str) -> str:
