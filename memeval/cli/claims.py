@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -20,7 +19,7 @@ from memeval.metrics.formats import NONE
 from memeval.report.disclosure import disclosures
 from memeval.results.fields import as_plain
 from memeval.results.run import Run
-from memeval.runs.display.terminal import folded
+from memeval.runs.display.terminal import print_folded
 from memeval.text.shown import one_line
 
 LIST, SHOW, REPRODUCE = "list", "show", "reproduce"
@@ -115,7 +114,7 @@ def reproduce_claims(names: Sequence[str], chosen: Sequence[Claim]) -> int:
         lines += textwrap.wrap(f"- {text}", WIDTH, subsequent_indent="  ")
 
     lines += ["", *cost_lines(recipe.cost_overrides)]
-    print(folded("\n".join(lines), sys.stdout))
+    print_folded("\n".join(lines))
     return 0
 
 

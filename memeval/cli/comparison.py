@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from memeval.metrics.formats import coverage_percent
 from memeval.results import NoteKind, RunSummary
-from memeval.runs.display.terminal import drawing_stream, folded
+from memeval.runs.display.terminal import drawing_stream, print_folded
 from memeval.runs.invocation import DoneCell, Invocation
 from memeval.runs.publish.conclusion import Conclusion, conclude
 from memeval.runs.publish.publisher import PublishResult
@@ -51,7 +51,7 @@ def show_comparison(
 
     for group in conclusion.compared:
         if group.problem is not None:
-            _say(group.problem)
+            print_folded(group.problem)
 
     # Words first: a reader of a sweep wants a sentence.
     print_words(conclusion.comparisons, conclusion.distinct)
@@ -110,7 +110,7 @@ def print_words(comparisons: Sequence[Comparison], summaries: Sequence[RunSummar
     from memeval.report.sentences import run_sentences
 
     if len(summaries) == 1:
-        print(folded(" ".join(run_sentences(summaries[0])), sys.stdout), end="\n\n")
+        print_folded(" ".join(run_sentences(summaries[0])), end="\n\n")
 
     for comparison in comparisons:
         if comparison.differences:
@@ -143,9 +143,9 @@ def print_invalid(summaries: Sequence[RunSummary]) -> None:
     """Names the cells that ended too early, and those whose coverage is too low."""
     for summary in summaries:
         if summary.is_stopped:
-            _say(f"STOPPED: {summary.name}: not finished; the same command resumes it")
+            print_folded(f"STOPPED: {summary.name}: not finished; the same command resumes it")
         elif not summary.valid:
-            _say(f"INVALID: {summary.name}: {_why_invalid(summary)}")
+            print_folded(f"INVALID: {summary.name}: {_why_invalid(summary)}")
 
 
 def print_unpublished(cells: Sequence[DoneCell]) -> None:
@@ -169,11 +169,7 @@ def print_notes(summaries: Sequence[RunSummary]) -> None:
 
     for text, count in notes.items():
         of_some = f" ({count} of {len(summaries)} runs)" if count < len(summaries) else ""
-        _say(f"note: {text}{of_some}")
-
-
-def _say(line: str) -> None:
-    print(folded(line, sys.stdout))
+        print_folded(f"note: {text}{of_some}")
 
 
 def _why_invalid(summary: RunSummary) -> str:

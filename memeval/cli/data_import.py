@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from memeval.cli.data_check import check
@@ -15,7 +14,7 @@ from memeval.datasets.importing.read import Imported, ImportOptions, import_file
 from memeval.datasets.importing.table import parse_map
 from memeval.datasets.io.new_file import new_file
 from memeval.errors import UserError, unknown
-from memeval.runs.display.terminal import folded
+from memeval.runs.display.terminal import print_folded
 from memeval.runs.forecast.outlook import outlook_for
 from memeval.text.personal import Redactor
 from memeval.text.shown import one_line
@@ -57,7 +56,7 @@ def import_data(chosen: argparse.Namespace) -> int:
     cases = "all in one case" if imported.case == ALL else f"one case per {imported.case}"
     print(f"{FORMS[imported.form].title}, {one_line(cases, 80)}")
     for line in imported.log.lines():
-        print(folded(f"  {one_line(line)}", sys.stdout))
+        print_folded(f"  {one_line(line)}")
 
     if redactor is not None:
         _write_table(redactor, table)
@@ -67,7 +66,7 @@ def import_data(chosen: argparse.Namespace) -> int:
     del imported
     status = check(target)
     if status == 0:
-        print(folded(outlook, sys.stdout))
+        print_folded(outlook)
 
     return status
 

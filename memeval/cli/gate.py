@@ -23,7 +23,7 @@ from memeval.report.stamp import PAGE_FILE, REPORT_FILE
 from memeval.results.files import as_json, write_atomically, writing
 from memeval.results.private import make_folder
 from memeval.results.run import Run
-from memeval.runs.display.terminal import folded, report_damage
+from memeval.runs.display.terminal import print_folded, report_damage
 from memeval.text.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval gate --baseline baseline.json system=rag stages=retrieve"
@@ -119,7 +119,7 @@ def _bless(run: Run, path: Path, options: argparse.Namespace) -> int:
         return BROKEN_STATUS
 
     counts = f"{len(made.values):,} values of {made.metric}"
-    print(folded(f"{one_line(path)}: {counts}, from {one_line(run.name)} ({run.key})", sys.stdout))
+    print_folded(f"{one_line(path)}: {counts}, from {one_line(run.name)} ({run.key})")
     return 0
 
 
@@ -143,7 +143,7 @@ def _judge(run: Run, path: Path, options: argparse.Namespace) -> int:
         for name, text in texts.items():
             write_atomically(folder / name, text)
 
-    print(folded(judged.markdown, sys.stdout))
+    print_folded(judged.markdown)
     print(f"files: {folder}")
     for name in (PAGE_FILE, REPORT_FILE):
         if (run.folder / name).is_file():

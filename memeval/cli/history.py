@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from memeval.metrics.metric import with_interval_of
 from memeval.results import run_cost_usd
 from memeval.results.files import writing
 from memeval.results.private import make_folder
-from memeval.runs.display.terminal import folded
+from memeval.runs.display.terminal import print_folded
 from memeval.text.names import text_digest
 
 COLUMNS = ["version", "n", "accuracy", "recall@10", "cost $", "answer ms", "when"]
@@ -36,7 +35,7 @@ def show_history(arguments: Sequence[str]) -> int:
     options = PARSER.parse_intermixed_args(list(arguments))
     found = history(*options.words, metric=options.metric, last=options.last)
     for line in found.sentences:
-        print(folded(line, sys.stdout))
+        print_folded(line)
 
     print()
     print("\n".join(align(rows(found))))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from msgspec.structs import asdict
 from memeval.api.sweeping import forecast_of
 from memeval.cli.run import report_once, report_refusal
 from memeval.errors import RefusedError
-from memeval.runs.display.terminal import folded
+from memeval.runs.display.terminal import print_folded
 from memeval.runs.forecast.forecast import Forecast
 
 JSON, EXACT = "--json", "--exact"
@@ -31,7 +30,7 @@ def plan(arguments: Sequence[str]) -> int:
     else:
         from memeval.cli.plan_text import plan_lines
 
-        print(folded("\n".join(plan_lines(result)), sys.stdout))
+        print_folded("\n".join(plan_lines(result)))
 
     report_once(result.failures)
     return max((failure.status for failure in result.failures), default=0)

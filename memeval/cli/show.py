@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
@@ -33,7 +32,7 @@ from memeval.results.rows import Written
 from memeval.results.run import Run
 from memeval.results.steps import AgentStep
 from memeval.results.summary import as_yaml
-from memeval.runs.display.terminal import folded
+from memeval.runs.display.terminal import print_folded
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line, printable
 
@@ -62,7 +61,7 @@ def show(arguments: Sequence[str]) -> int:
         lines = question_lines(run, options.question, options.data)
 
     for line in lines:
-        print(folded(printable(line), sys.stdout))
+        print_folded(printable(line))
 
     return 0
 

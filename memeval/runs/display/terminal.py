@@ -96,6 +96,11 @@ def folded(text: str, stream: Any) -> str:
     return "\n".join(_fold(line, width) for line in text.split("\n"))
 
 
+def print_folded(text: str, end: str = "\n") -> None:
+    """Prints lines to standard output, `folded`."""
+    print(folded(text, sys.stdout), end=end)
+
+
 def _fold(line: str, width: int) -> str:
     if len(line) <= width:
         return line
