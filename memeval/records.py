@@ -556,6 +556,20 @@ class Verdict:
     parts: Mapping[str, tuple[Finite, ...]] = field(default_factory=dict)
     """Findings of the judge by part: the data set's own metrics are computed from them."""
 
+    @property
+    def credit(self) -> float | None:
+        """What the answer adds to the accuracy: 1.0 if right, 0.0 if wrong or abstained, the score
+        of a graded verdict; None if unscored.
+        """
+        if self.label is Label.UNSCORED:
+            return None
+        if self.graded:
+            return self.score
+
+        # By the label, not by the score: a score of 0.7 is not seven tenths of a right answer
+        # unless the protocol says so, which `graded` does.
+        return float(self.label is Label.CORRECT)
+
 
 class Status(StrEnum):
     """How far a question got. Only `ok` carries a score."""

@@ -112,18 +112,11 @@ class Record(Struct, frozen=True):
 
     @property
     def score(self) -> float | None:
-        """1.0 for a right answer, 0.0 for a wrong or abstained one, the score of a graded verdict;
-        None if it could not be scored.
-        """
-        verdict = self.verdict
-        if self.status is not Status.OK or verdict is None or verdict.label is Label.UNSCORED:
+        """The verdict's `credit`; None if the answer could not be scored."""
+        if self.status is not Status.OK or self.verdict is None:
             return None
-        if verdict.graded:
-            return verdict.score
 
-        # By the label, not by the score: a score of 0.7 is not seven tenths of a right answer
-        # unless the protocol says so, which `graded` does.
-        return float(verdict.label is Label.CORRECT)
+        return self.verdict.credit
 
     @property
     def is_right(self) -> bool | None:

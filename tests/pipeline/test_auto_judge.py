@@ -84,6 +84,24 @@ def test_auto_judge_is_the_protocols_judge_offline_and_with_a_model(
     assert opened(f"dataset={dataset}", *model(endpoint)).config.judge.name == with_model
 
 
+def test_progress_shows_the_accuracy_and_not_the_mean_score(home: Path) -> None:
+    """With several right choices, the score of a wrong answer is its overlap."""
+    reported: list[float] = []
+
+    class Reported(Silent):
+        def scored(self, score: float) -> None:
+            reported.append(score)
+
+    cell = opened("dataset=demo_opseval", "system=constant", "judge=token_f1")
+    summary = run_loop(CellRun(cell, Reported()).run(lambda finished: finish(cell, finished)))
+
+    (records,) = home.glob("outputs/runs/*/records.jsonl")
+    rows = map(json.loads, records.read_text(encoding="utf-8").splitlines())
+    scores = [row["verdict"]["score"] for row in rows if row["verdict"]["score"] is not None]
+    assert sum(reported) / len(reported) == pytest.approx(summary.metrics["accuracy"])
+    assert sum(scores) > sum(reported)
+
+
 def test_longmemeval_is_judged_by_its_own_protocol(endpoint: ScriptedEndpoint, home: Path) -> None:
     summary = run("dataset=demo_longmemeval", *model(endpoint))
 

@@ -253,12 +253,10 @@ class CaseWork:
 
     def _score(self, question: EvalQuestion, row: VerdictRow | None) -> None:
         """Reports a score if it counts towards the accuracy."""
-        if row is None or row.verdict is None or row.verdict.score is None:
-            return
-
+        credit = row.verdict.credit if row and row.verdict else None
         headline = self.cell.dataset.headline
-        if headline is None or question.category in headline:
-            self.progress.scored(row.verdict.score)
+        if credit is not None and (headline is None or question.category in headline):
+            self.progress.scored(credit)
 
     def _keep_verdict(self, repeat: Repeat, row: VerdictRow, answer: str) -> VerdictRow:
         """Stores a verdict and returns its row: a failed one if the verdict can't be stored."""
