@@ -253,6 +253,7 @@ def test_blank_multiple_choice_answer_is_unparsed(tmp_path: Path) -> None:
     assert done.status == 1, done.err
     rows = {row["question_id"]: row for row in records(tmp_path)}
     assert [rows[name]["status"] for name in (first, second)] == ["unparsed", "ok"]
+    assert f"counted as wrong, or as unparsed if the question has choices: {first}\n" in done.out
     assert (
         "already done: reused"
         in evaluate(tmp_path, file, "--only-listed", "dataset=demo_locomo_mc10").err

@@ -20,7 +20,7 @@ from memeval.pipeline.execute.source import AnswerSource, CaseAnswers
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
-from memeval.records import EvalCase, EvalQuestion, Status
+from memeval.records import AnswerKind, EvalCase, EvalQuestion, Status
 from memeval.results import AnswerRow, TextStore
 from memeval.results.files import reading
 from memeval.results.judge import RECORDED
@@ -175,6 +175,8 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         """`known` has all question ids of the data; `only_listed` asks only those with a row."""
         self._dataset, self._answers = cell.dataset, hypotheses.answers
         self._blank_outcome = "counted as wrong"
+        if AnswerKind.CHOICES in self._dataset.answers:
+            self._blank_outcome += ", or as unparsed if the question has choices"
         if cell.config.judge.name == RECORDED:
             self._blank_outcome = "whose recorded verdicts count"
 
