@@ -90,8 +90,11 @@ def _print_group(name: str, folders: Sequence[str]) -> None:
     print(f"  {name}{also}")
 
     defaults = _lines(conf_dir() / "config.yaml")
-    own = [option for folder in folders for option in sorted(Path(folder, name).glob("*.yaml"))]
-    for option in [*own_files(name), *own]:
+    options = [*own_files(name)]
+    for folder in folders:
+        options += sorted(Path(folder, name).glob("*.yaml"))
+
+    for option in options:
         mark = "*" if f"  - {name}: {option.stem}" in defaults else " "
         _print_entry(f"   {mark} {option.stem:<16} {_summary(option)}")
         for field in _fields(option, skip=(name,)):

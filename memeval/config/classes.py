@@ -59,7 +59,7 @@ def import_named(path: str, group: str, what: str, base: type[Any] = object) -> 
         raise
     except BaseException as error:
         # A user's module may do anything when it is imported, even call `sys.exit`.
-        raise UserError(f"{what}: {_locate_error(error)}") from error
+        raise UserError(f"{what}: {located_error(error)}") from error
 
     named_class = getattr(module, class_name, None)
     if named_class is None:
@@ -78,7 +78,7 @@ def _is_usable(value: object, base: type[Any]) -> bool:
     return isinstance(value, type) and issubclass(value, base) and not isabstract(value)
 
 
-def _locate_error(error: BaseException) -> str:
+def located_error(error: BaseException) -> str:
     """An error with the innermost location outside of Python's import machinery."""
     where = ""
     for frame in traceback.extract_tb(error.__traceback__):

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from functools import cache
 from operator import attrgetter
 
+from memeval.config.classes import located_error
 from memeval.config.options import Registry, available, built_in_classes
 from memeval.errors import MemevalError, UserError
 from memeval.judges.contract import Judge, JudgeContext
 from memeval.records import AnswerKind
-from memeval.text.shown import one_line
 
 JUDGES = Registry("judge", Judge)  # type: ignore[type-abstract]
 judge_type = JUDGES.load
@@ -30,7 +30,7 @@ def build_judge(name: str, context: JudgeContext, class_path: str | None = None)
         raise
     except Exception as error:
         path = f"{judge_class.__module__}:{judge_class.__qualname__}"
-        reason = f"{type(error).__name__}: {one_line(error)}"
+        reason = located_error(error)
         raise UserError(f"judge '{name}': {path} can't be created: {reason}") from error
 
 

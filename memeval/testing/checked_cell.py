@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memeval.config.settings import TIMEOUT
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.model import LanguageModel
 from memeval.pipeline.execute.reader import BudgetedReader, cell_reader
@@ -43,7 +42,7 @@ class CheckedCell(SystemUnderTest):
         source = cell.source
         self._name = cell.config.system["name"]
         self.top_k = cell.config.top_k
-        self.timeout_s = cell.config.system.get(TIMEOUT)
+        self.timeout_s = cell.timeout_s
         self.remembers = self._name not in WITHOUT_MEMORY
         self.bound_by_top_k = source.settings.max_shown is None and not source.wants_evidence
 

@@ -67,8 +67,8 @@ def test_a_judge_that_cannot_be_built_is_refused(
         raise ValueError("no dictionary")
 
     monkeypatch.setattr(judge_type("x", "my_judges:Contains"), "__init__", broken)
-    message = "judge 'x': my_judges:Contains can't be created: ValueError: no dictionary"
-    with pytest.raises(UserError, match=re.escape(message)):
+    location = re.escape("judge 'x': my_judges:Contains can't be created: test_own_judges.py:")
+    with pytest.raises(UserError, match=location + r"\d+: ValueError: no dictionary"):
         context = JudgeContext(lambda: pytest.fail("no model is needed"))
         build_judge("x", context, "my_judges:Contains")
 

@@ -88,7 +88,7 @@ def test_progress_shows_the_accuracy_and_not_the_mean_score(home: Path) -> None:
     """With several right choices, the score of a wrong answer is its overlap."""
     reported: list[float] = []
 
-    class Reported(Silent):
+    class Reported(Progress):
         def scored(self, score: float) -> None:
             reported.append(score)
 

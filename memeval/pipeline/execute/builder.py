@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from memeval.config.paths import outputs_dir, prepared_dir
-from memeval.config.settings import TENANTS, TIMEOUT
+from memeval.config.settings import TENANTS
 from memeval.datasets.granularity import chunks
 from memeval.llm.metering import current_ledger
 from memeval.pipeline.execute.compression import Compressions, plan_compressions
@@ -156,7 +156,7 @@ class Builder:
             lambda: system_class(self._source.settings, parts),
             system_class,
             case_id=case_id,
-            timeout_s=cell.config.system.get(TIMEOUT),
+            timeout_s=cell.timeout_s,
             state=self._state,
             stop_parts=self._bridge.stop,
         )

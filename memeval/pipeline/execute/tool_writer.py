@@ -144,7 +144,7 @@ class CaseWriter:
     def _change_tools(self) -> Iterator[Tool]:
         system = self._watched.system
         offered = getattr(getattr(system, "settings", None), "offered", CHANGES)
-        unable: type[MemorySystem] = MemorySystem
+        unable: Any = MemorySystem
         # The rule for chunks does not reach what a model made of them.
         if isinstance(system, IndexedSystem) and not system.keeps_only_chunks:
             unable = IndexedSystem

@@ -11,7 +11,7 @@ from memeval.config.identity import IdentityInputs, Keys, keys, run_key
 from memeval.config.options import built_in_classes
 from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.config.schema import TOOLS, RunConfig
-from memeval.config.settings import TENANTS
+from memeval.config.settings import TENANTS, TIMEOUT
 from memeval.datasets.contract import Dataset, LoadedDataset
 from memeval.datasets.granularity import Granularity
 from memeval.judges.contract import JudgeSettings
@@ -85,6 +85,12 @@ class Cell(Struct, frozen=True, dict=True):
     def has_built_in_system(self) -> bool:
         """Whether the system is built in, or no system is run."""
         return not isinstance(self.source, SystemSource) or is_built_in(self.source.system_class)
+
+    @property
+    def timeout_s(self) -> float | None:
+        """Time limit of each call of the system."""
+        limit: float | None = self.config.system.get(TIMEOUT)
+        return limit
 
     @property
     def judge_settings(self) -> JudgeSettings:
