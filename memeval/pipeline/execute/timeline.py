@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from msgspec import Struct
@@ -360,12 +360,7 @@ async def _request(watched: Watched, operation: EvalOperation, method: str) -> i
     if operation.forget is not None:
         request = operation.forget
         if watched.system.wants_evidence:
-            request = OracleForgetRequest(
-                words=request.words,
-                about=request.about,
-                scope=request.scope,
-                values=operation.values,
-            )
+            request = OracleForgetRequest(**asdict(request), values=operation.values)
 
     if watched.user:
         request = replace(request, user=watched.user)
