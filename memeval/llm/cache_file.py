@@ -149,5 +149,5 @@ def is_moved(error: sqlite3.Error) -> bool:
 def _is_full(folder: Path) -> bool:
     try:
         return shutil.disk_usage(folder).free < 1_000_000 or os.statvfs(folder).f_favail == 0
-    except (OSError, AttributeError):
+    except OSError:
         return False

@@ -151,7 +151,6 @@ def _time_limit(call: SystemCall | None) -> AbstractContextManager[None]:
         call is None
         or call.timeout_s is None
         or threading.current_thread() is not threading.main_thread()
-        or not hasattr(signal, "setitimer")
     ):
         return _NO_LIMIT
 

@@ -433,7 +433,5 @@ def _is_passing_at_start(error: Exception) -> bool:
 
 _open: dict[str, Database] = {}
 _opening = threading.Lock()
-
-if hasattr(os, "register_at_fork"):
-    # A child process that used the sockets of its parent would break the connections of both.
-    os.register_at_fork(after_in_child=_open.clear)
+# A child process that used the sockets of its parent would break the connections of both.
+os.register_at_fork(after_in_child=_open.clear)
