@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -188,9 +187,6 @@ def release_free_memory() -> None:
 
 @cache
 def _trimmer() -> Callable[[int], int] | None:
-    if not sys.platform.startswith("linux"):
-        return None
-
     try:
         trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (OSError, AttributeError):  # a C library other than glibc
