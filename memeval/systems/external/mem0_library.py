@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -70,14 +70,9 @@ def describe_search() -> str:
 
 def check_graph() -> None:
     """Raises `UserError`: no release of mem0ai that memeval works with has a graph memory."""
-    try:
-        release = version("mem0ai")
-    except PackageNotFoundError:
-        release = "of this machine"
-
     raise UserError(
         "system.graph_memory=true needs the graph memory of mem0, but mem0ai "
-        f"{release} does not have it",
+        f"{version('mem0ai')} does not have it",
         "leave system.graph_memory out",
     )
 
