@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import os
 import signal
 import socket
@@ -11,13 +10,13 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+import requests
 
 from memeval.cli.parser import Parser
 from memeval.errors import UserError, WorldError
@@ -214,11 +213,8 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
                 f"MLflow's server did not start (status {process.returncode}); see its log: {log}"
             )
 
-        with (
-            suppress(urllib.error.URLError, OSError),
-            urllib.request.urlopen(f"{page}/health", timeout=2) as answer,
-        ):
-            if answer.status == 200:
+        with suppress(requests.RequestException):
+            if requests.get(f"{page}/health", timeout=2).ok:
                 return
 
         time.sleep(0.2)
@@ -235,18 +231,13 @@ def experiments(page: str) -> list[tuple[str, str]]:
     from memeval.tracking.store import WORKFLOW
     from memeval.tracking.view import VIEW
 
-    query, headers = b'{"max_results": 100}', {"Content-Type": "application/json"}
-    with urllib.request.urlopen(
-        urllib.request.Request(f"{page}/api/2.0/mlflow/experiments/search", query, headers),
-        timeout=30,
-    ) as answer:
-        rows = json.load(answer).get("experiments", [])
-
+    search = f"{page}/api/2.0/mlflow/experiments/search"
+    found = requests.post(search, json={"max_results": 100}, timeout=30).json()
     table = f"runs?{WORKFLOW}&viewStateShareKey={VIEW}"
 
     return [
         (one_line(row["name"], 60), f"{page}/#/experiments/{row['experiment_id']}/{table}")
-        for row in rows
+        for row in found.get("experiments", [])
         if row["name"] != "Default"
     ]
 
