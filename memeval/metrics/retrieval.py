@@ -81,18 +81,12 @@ def recall_at(ranks: Ranks, k: float) -> float | None:
 
 def hit_at(ranks: Ranks, k: int) -> float | None:
     """1.0 if at least one piece of evidence is among the first k chunks."""
-    if not ranks:
-        return None
-
-    return float(_count_within(ranks, k) > 0)
+    return float(_count_within(ranks, k) > 0) if ranks else None
 
 
 def recall_all_at(ranks: Ranks, k: int) -> float | None:
     """1.0 if all the evidence is among the first k chunks: recall_all@k."""
-    if not ranks:
-        return None
-
-    return float(_count_within(ranks, k) == len(ranks))
+    return float(_count_within(ranks, k) == len(ranks)) if ranks else None
 
 
 def reciprocal_rank(ranks: Ranks) -> float | None:

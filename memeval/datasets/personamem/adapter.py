@@ -132,8 +132,7 @@ class PersonaMem(Dataset):
 
 
 def official_accuracy(records: Sequence[Record]) -> float | None:
-    """Share of the replies that choose the right option; a reply without a readable choice counts
-    as wrong. None without a reply.
+    """Share of the replies that choose the right option; an unreadable one counts as wrong.
 
     Source: Jiang et al., COLM 2025, inference_standalone_openai.py.
     """
