@@ -90,6 +90,11 @@ def read_letters(
     above reads none.
     """
     text = unicodedata.normalize("NFKC", reply).strip()
+    # 57 questions of OpsEval have a choice that is broken over lines.
+    for choice in choices:
+        if "\n" in choice:
+            text = text.replace(unicodedata.normalize("NFKC", choice), " ".join(choice.split()))
+
     marks = deque(_MARK.finditer(text), maxlen=_MARKS)
     parts = [text[mark.end() :] for mark in reversed(marks)] + [text]
 

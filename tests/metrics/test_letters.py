@@ -129,6 +129,14 @@ def test_lists_of_lines_or_texts_are_read_only_with_multi_select(
     assert read_letters(reply, CHOICES, multi_select=False) != expected
 
 
+@pytest.mark.parametrize(
+    "reply", ["A. The SCAN is \nset.\nB. one VIP", "The SCAN is \nset.\none VIP"]
+)
+def test_a_choice_may_be_written_on_several_lines(reply: str) -> None:
+    choices = ("The SCAN is \nset.", "one VIP", "none")
+    assert read_letters(reply, choices, multi_select=True) == (0, 1)
+
+
 FORMATS = ("JSON", "XML", "YAML", "INI, old")
 
 
