@@ -32,10 +32,8 @@ def flip_test(
             low, high = sorted([(total - a) / (count - b), (total + a) / (count + b)])
 
         # If the flip is a tie, the interval must contain 0, whatever the rounding.
-        if reaches and total >= 0:
-            low = min(low, 0.0)
-        if reaches and total <= 0:
-            high = max(high, 0.0)
+        if reaches:
+            low, high = min(low, 0.0), max(high, 0.0)
 
         lows.append(low)
         highs.append(high)
