@@ -111,7 +111,7 @@ def open_job(composed: Any, overrides: Sequence[str], opened: OpenedData | None 
     folders = [source.path for source in sources if source.provider == "command-line"]
     command = repeating_command(overrides, folders)
     cell = open_cell(name_questions(config), command, opened)
-    check_objective(cell)
+    check_objective(cell, str(HydraConfig.get().sweeper.get("direction")))
     return cell
 
 

@@ -109,9 +109,11 @@ optuna_installed = pytest.mark.skipif(
 )
 
 
-def searched(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def searched(
+    home: Path, *words: str, direction: str = "maximize"
+) -> subprocess.CompletedProcess[str]:
     """What a search of the best `top_k` for the metric `token_f1` prints."""
-    search = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "objective=token_f1"]
+    search = ["hydra/sweeper=optuna", f"hydra.sweeper.direction={direction}", "objective=token_f1"]
     # Warnings are not errors here: Optuna itself imports what SQLAlchemy deprecates.
     command = [sys.executable, "-m", "memeval", "-m", *SMALL, *search, *words]
     environment = {**os.environ, "MEMEVAL_HOME": str(home), "MEMEVAL_PLOTS": "false"}
@@ -142,6 +144,17 @@ def test_optuna_whose_runs_all_fail_says_why_they_did(tmp_path: Path) -> None:
     ended = searched(tmp_path, "hydra.sweeper.n_trials=1", "top_k=choice(1,3)", *refused)
     assert ended.returncode == 2 and "Traceback" not in ended.stderr
     assert "connection refused by 127.0.0.1" in ended.stderr
+
+
+@optuna_installed
+@pytest.mark.slow
+def test_optuna_does_not_search_for_the_worst_value(tmp_path: Path) -> None:
+    """Its own default is to minimize."""
+    words = ("hydra.sweeper.n_trials=2", "hydra.sweeper.n_jobs=1", "top_k=choice(1,3)")
+    ended = searched(tmp_path, *words, direction="minimize")
+    assert ended.returncode == 2
+    assert "the search looks for the lowest token_f1" in ended.stderr
+    assert "use:  hydra.sweeper.direction=maximize" in ended.stderr
 
 
 @optuna_installed

@@ -6,8 +6,9 @@ from collections.abc import Collection
 from functools import cache
 
 from memeval.datasets.contract import Dataset
-from memeval.errors import unknown
+from memeval.errors import UserError, unknown
 from memeval.metrics.lifecycle import BREACH, OBEYED
+from memeval.metrics.registry import metrics
 from memeval.metrics.retrieval import retrieval_metrics
 from memeval.pipeline.measure.figures import measure_cell, measure_repeat
 from memeval.pipeline.open.cell import Cell
@@ -16,13 +17,21 @@ _GROUPED = ("accuracy_std", "latency_ms", "tokens", "calls", "cost_usd", "cost_u
 """Prefixes of metric names with a slash, such as `tokens/answer/prompt`."""
 
 
-def check_objective(cell: Cell) -> None:
-    """Raises `UserError` with the nearest names if a cell can't have the metric.
+def check_objective(cell: Cell, direction: str) -> None:
+    """Raises `UserError` with the nearest names if a cell can't have the metric, or if the sweeper
+    minimizes it though more is better: that is Optuna's default direction.
 
     A data set names the metrics of its own protocol. A custom data set may name none before there
     are records: the metric is then looked up at the end.
     """
     name = cell.config.objective
+    metric = metrics().get(name)
+    # `Direction.minimize` as Hydra's default, and `minimize` from the command line.
+    if direction.endswith("minimize") and metric is not None and metric.higher_is_better:
+        raise UserError(
+            f"the search looks for the lowest {name}", "use:  hydra.sweeper.direction=maximize"
+        )
+
     measures = names_of_measures(cell.dataset)
     known = {*_plain_names(), *(measures or ())}
     if cell.dataset.settings.canaries:
