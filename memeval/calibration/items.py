@@ -76,8 +76,10 @@ def _item(row: Fields, kind: str | None) -> ProbeItem:
 def match_questions(
     items: Sequence[ProbeItem], questions: Mapping[str, EvalQuestion]
 ) -> list[AskedItem]:
-    """The items with their questions. Raises `UserError` for a question that is not asked for words
-    or not in the data set.
+    """The items with their questions.
+
+    Raises `UserError` for an item on a question that the data set does not have, or that has no
+    answer in words.
     """
     matched = []
     for item in items:

@@ -63,7 +63,11 @@ def by_own_labels(
 def _match(
     path: Path, answers: Sequence[JudgedAnswer], rows: Sequence[LabelRow]
 ) -> dict[AnswerKey, bool]:
-    """The labels by answer. Raises `UserError` with a line for each row that does not fit."""
+    """The labels by answer.
+
+    Raises `UserError` with a line for each row on an answer that the run does not have, and for
+    each repeated row on an answer.
+    """
     of_run = by_key(answers)
     labels: dict[AnswerKey, bool] = {}
     problems = []

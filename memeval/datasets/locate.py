@@ -74,7 +74,11 @@ def build(name: str, folder: Path, **given: Any) -> Dataset:
 
 
 def read_file(info: DatasetInfo, path: Path) -> bytes:
-    """The content of a file. Raises `UserError` if it is missing or can't be read."""
+    """The content of a file.
+
+    Raises `UserError` with the way to get the file if it is missing, and with the reason if it
+    can't be read.
+    """
     with _reading(info, path):
         return path.read_bytes()
 

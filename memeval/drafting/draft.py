@@ -170,7 +170,8 @@ class Drafting(Struct, dict=True):
             self._keep(asked, checked)
 
     def _first_of_equals(self, proposals: _Proposals) -> tuple[_Proposals, _Proposals]:
-        """The proposals to check now, and those that equal one of them, which may be dropped.
+        """The proposals to check now, in the order of the slots, and those that equal one of them.
+        These wait, because that one may be dropped.
 
         Proposals that equal a question already kept are dropped.
         """

@@ -14,7 +14,9 @@ SHOWN = 80
 
 
 class AccuracyJudge(Judge):
-    """Right iff the reply names all right choices and no others; unparsed if it can't be read.
+    """Right iff the reply names all right choices and no others.
+
+    A reply that can't be read is unparsed, not wrong.
 
     The score is 1 or 0 for a question with one right choice. If several may be right, it is the
     overlap |chosen and right| / |chosen or right| (Jaccard). A choice that is listed twice is right

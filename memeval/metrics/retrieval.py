@@ -81,12 +81,18 @@ def recall_at(ranks: Ranks, k: float) -> float | None:
 
 def hit_at(ranks: Ranks, k: int) -> float | None:
     """1.0 if at least one piece of evidence is among the first k chunks."""
-    return float(_count_within(ranks, k) > 0) if ranks else None
+    if not ranks:
+        return None
+
+    return float(_count_within(ranks, k) > 0)
 
 
 def recall_all_at(ranks: Ranks, k: int) -> float | None:
     """1.0 if all the evidence is among the first k chunks: recall_all@k."""
-    return float(_count_within(ranks, k) == len(ranks)) if ranks else None
+    if not ranks:
+        return None
+
+    return float(_count_within(ranks, k) == len(ranks))
 
 
 def reciprocal_rank(ranks: Ranks) -> float | None:

@@ -100,7 +100,8 @@ def parse_map(text: str | None) -> dict[str, str]:
 def read_csv(
     content: bytes, path: Path, user_columns: Mapping[str, str], log: ImportLog
 ) -> RawTable:
-    """Reads a table from text; detects and logs encoding and delimiter.
+    """Reads a table from text; detects and logs encoding and delimiter. `user_columns` is as in
+    `--map`.
 
     Raises `UserError` if it is empty, contains NUL bytes or has broken quoting.
     """
@@ -168,8 +169,10 @@ def read_excel(
 def read_table(
     table: RawTable, user_columns: Mapping[str, str], date_format: str | None, log: ImportLog
 ) -> Iterator[Message]:
-    """The messages of a table. Raises `UserError` if a needed column is missing, and for dates
-    whose day and month can't be told apart.
+    """The messages of a table.
+
+    Raises `UserError` if a needed column is missing, and for dates whose day and month can't be
+    told apart.
     """
     columns = _columns(table, user_columns)
     rows = list(_whole_rows(table, log))

@@ -44,7 +44,11 @@ def read_folder(
 def check_files(
     info: DatasetInfo, folder: Path, paths: Sequence[Path], *, allow_unpinned: bool
 ) -> tuple[dict[str, str], bool]:
-    """As `read_folder`, with the files' hashes in place of their contents, read in blocks."""
+    """The hashes of a folder's files by name, and whether every file is the registered one. No file
+    is loaded as a whole.
+
+    Raises `UserError` as `read_folder` does.
+    """
     digests = {}
     pinned = True
     for path in paths:

@@ -28,8 +28,9 @@ COUNTS = ("fluent", "conveyed", "points", "supported", "sentences")
 
 
 class MemoryAgentBenchJudge(YesNoJudge):
-    """Right by the sub-data set's metric, whose value is the score; a model only judges summaries
-    and questions about chats.
+    """Right by the sub-data set's metric, whose value is the score.
+
+    Only summaries and questions about chats need a model.
 
     Substring and exact match are right at 1. For recommendations, all wanted titles must be among
     the first five, and recall is the score. Questions about chats are judged by LongMemEval's

@@ -203,9 +203,10 @@ def _golds(row: BenchRow, position: int, titles: Mapping[str, str]) -> tuple[str
 
 
 def read_titles(path: Path) -> Mapping[str, str]:
-    """Titles by number, from a table of URLs with their numbers; empty if there is none.
+    """Titles by number, from a table of URLs such as `http://…/The_Sting_(film)` with their
+    numbers; empty if there is no table.
 
-    `The Sting` for `http://…/The_Sting_(film)`.
+    The title is the last part of the URL, without brackets at its end.
     """
     if not path.is_file():
         return {}

@@ -105,7 +105,8 @@ def remembered_text(item: OpsEvalItem, *, mask: bool) -> str:
 def without_letters(solution: str) -> str:
     """A solution without letters that name choices: `Option … is incorrect`.
 
-    Those of the question that is asked would give its answer away without any knowledge.
+    The letters are those of the question that is asked: they would give its answer away without
+    any knowledge.
     """
     for pattern in (_NAMED, _NAMED_ZH, _ZH_AFTER, _AT_LINE):
         solution = pattern.sub(rf"\g<1>{MASK}", solution)

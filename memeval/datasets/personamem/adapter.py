@@ -132,7 +132,8 @@ class PersonaMem(Dataset):
 
 
 def official_accuracy(records: Sequence[Record]) -> float | None:
-    """Share of the replies that choose the right option; an unreadable one counts as wrong.
+    """Share of the replies that choose the right option; a reply without a readable choice counts
+    as wrong. None without a reply.
 
     Source: Jiang et al., COLM 2025, inference_standalone_openai.py.
     """
