@@ -179,7 +179,7 @@ def _print_sweeps() -> None:
 # Read as text: OmegaConf takes longer to load than all of this, and drops the comments, which are
 # the help.
 def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()
+    return path.read_text(encoding="utf-8", errors="replace").splitlines()
 
 
 def _summary(path: Path) -> str:
