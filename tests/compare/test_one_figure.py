@@ -235,6 +235,10 @@ def test_a_plan_expects_the_smallest_difference_of_a_comparison(
     # A run that lost nearly all of its answers says nothing about the spread.
     few = {asked: [float(at % 2)] for at, asked in enumerate(list(scores)[3::4])}
     made_run(tmp_path, "invalid", few, valid=False)
+    # Nor do runs that only retrieved.
+    for name in ("first", "second", "third", "fourth"):
+        made_run(tmp_path, name, few, metrics={"accuracy": None}, finished_at="2031-01-01T00:00:00")
+
     result = compare_runs(made, ACCURACY).differences[0].result
     outlook = outlook_for("locomo", questions=result.count, cases=result.groups, runs=tmp_path)
     assert outlook.difference == pytest.approx(result.mde)

@@ -141,7 +141,12 @@ def _assumed_spread(questions: int, groups: int) -> _Spread:
 
 def _measured_spread(name: str, runs: Path) -> _Spread | None:
     """The widest spread between valid runs on the data set; None with fewer than two of them."""
-    earlier_runs = [run for run in finished_runs(runs) if run.summary.dataset == name and run.valid]
+    earlier_runs = []
+    for run in finished_runs(runs):
+        has_accuracy = run.valid and run.metrics.get("accuracy") is not None
+        if has_accuracy and run.summary.dataset == name:
+            earlier_runs.append(run)
+
     spreads = list(_spreads(earlier_runs[-MOST_RUNS:]))
     return max(spreads, key=lambda spread: spread.sd**2 * spread.design_effect, default=None)
 
