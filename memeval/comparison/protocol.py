@@ -53,7 +53,9 @@ def reasons_against(
 
     yield from _other_questions(scores, other_scores)
     yield from _other_labels(first, second)
-    if metric.judged and not is_same_judge(summary.judge, other.judge):
+    # A run that only retrieves has no judge, and no value in common either.
+    has_judges = not (summary.only_retrieves or other.only_retrieves)
+    if metric.judged and has_judges and not is_same_judge(summary.judge, other.judge):
         text = other_judge(summary.judge, other.judge) + _same_model(summary, other)
         yield Note(NoteKind.JUDGE, text)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import example, in_conversations, made_record, made_run
+from made_runs import Scores, example, in_conversations, made_record, made_run
 from msgspec import structs
 from msgspec.structs import replace
 
@@ -160,6 +160,13 @@ def test_unnamed_judge_equals_no_judge_not_even_itself(
     assert not comparison.differences
     assert "an unnamed judge never equals another" in " ".join(refusal_lines(comparison))
     assert compare_runs(runs, metric_named("accuracy"), force=True).differences
+
+
+def test_a_run_that_only_retrieves_is_not_refused_for_its_judge(tmp_path: Path) -> None:
+    unscored: Scores = {name: [None] * len(scores) for name, scores in example("B").items()}
+    retrieved = made_run(tmp_path, "B", unscored, judge=None, tags={"stages": "retrieve"})
+    (refusal,) = compared([made_run(tmp_path, "A", example("A")), retrieved]).refusals
+    assert refusal.reasons == ("no question in common has a value in both",)
 
 
 @pytest.mark.parametrize(("judge", "hinted"), [({}, True), ({"llm.judge.model": "small"}, False)])
