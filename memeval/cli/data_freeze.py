@@ -256,9 +256,10 @@ def _resolve_path(word: str) -> Path:
 
 def _write(content: FrozenContent, folder: Path) -> int:
     parts: dict[str, list[Any]] = {content.name: list(content.cases)}
-    for case in content.cases if content.sides else ():
-        side = content.sides[case_id_of(case)]
-        parts.setdefault(f"dataset.split={side}", []).append(case)
+    for case in content.cases:
+        # A case without a question is on neither side.
+        if side := content.sides.get(case_id_of(case)):
+            parts.setdefault(f"dataset.split={side}", []).append(case)
 
     lines = []
     for name, cases in sorted(parts.items(), key=lambda part: -len(part[1])):

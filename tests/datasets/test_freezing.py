@@ -59,10 +59,11 @@ def opened(path: Path, **settings: Any) -> Any:
 def test_a_frozen_data_set_has_a_version_and_is_pinned(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = own_file(tmp_path / "mine.json", cases_of(8))
+    *cases, bare = cases_of(9)
+    source = own_file(tmp_path / "mine.json", [*cases, {**bare, "questions": []}])
     folder = freeze(source, tmp_path / "v1", "--split", "0.25", "--licence", "CC0 1.0")
     said = capsys.readouterr().out
-    assert "ports version 1, 8 cases, 8 sessions, 8 turns, 16 questions" in said
+    assert "ports version 1, 9 cases, 9 sessions, 9 turns, 16 questions" in said
     assert "dataset.split=dev: 4 questions in 2 cases are too few to show any" in said
     assert "dataset.split=test: 12 questions in 6 cases can show a difference of" in said
     assert "ports: 16 questions in 8 cases can show a difference of" in said
