@@ -19,7 +19,7 @@ from memeval.llm.cached_call import CachedCalls
 from memeval.llm.reply.stored import stored_chat
 from memeval.records import EvalCase, EvalQuestion, Session, Turn
 from memeval.runs.forecast.imagined import OverlaidCache, Tally
-from memeval.runs.forecast.sampling import sample_cases
+from memeval.runs.forecast.sampling import evenly_spaced, sample_cases
 
 SMALL = ("dataset=demo", "dataset.limit_cases=3", "dataset.limit_questions=4", "tracking=none")
 MODEL = ("llm=openai", "llm.model=gpt-4o-mini")
@@ -232,3 +232,17 @@ def test_plan_reads_cases_up_to_a_number_of_turns() -> None:
     assert list(sample_cases(cases, most=60, turns=1_000)) == cases
     assert len(sample_cases(cases, most=60, turns=200)) == 4
     assert len(sample_cases(cases, most=60, turns=1)) == 1
+
+
+def test_a_sample_is_neither_of_the_shortest_nor_of_the_longest_case() -> None:
+    question = EvalQuestion(question_id="q", text="Who?", category=1, gold=("Ann",))
+    cases = []
+    for place, length in enumerate((10, 90, 50, 30, 70)):
+        turn = Turn(turn_id="D1:1", speaker="Ann", text="m" * length, time=None)
+        session = Session(session_id="s1", started_at=None, turns=(turn,))
+        cases.append(EvalCase(f"c{place}", (session,), (question,) * 200))
+
+    (chosen,) = sample_cases(cases, most=60, turns=5)
+    assert (chosen.case_id, len(chosen.questions)) == ("c2", 60)
+    # Of runs with six values of top_k, the first and the last ones are among four.
+    assert evenly_spaced([1, 3, 5, 10, 20, 40], 4) == [1, 5, 10, 40]

@@ -78,13 +78,15 @@ def count_questions(cases: Sequence[EvalCase]) -> int:
 def sample_cases(cases: Sequence[EvalCase], most: int, turns: int) -> Sequence[EvalCase]:
     """The open questions that are asked: all, or about `most`, from cases with about `turns` turns.
 
-    They are the same in each repeat, so that equal requests are recognised.
+    They are the same in each repeat, so that equal requests are recognised. A few cases are neither
+    the shortest nor the longest ones: prompts grow with their case.
     """
     total_turns = 0
     for case in cases:
         total_turns += sum(len(session.turns) for session in case.sessions)
 
-    chosen = evenly_spaced(cases, max(1, turns * len(cases) // max(1, total_turns)))
+    by_size = sorted(cases, key=text_size)
+    chosen = evenly_spaced(by_size, max(1, turns * len(cases) // max(1, total_turns)))
     if count_questions(chosen) <= most:
         return chosen
 
@@ -94,7 +96,8 @@ def sample_cases(cases: Sequence[EvalCase], most: int, turns: int) -> Sequence[E
 
 
 def evenly_spaced(items: Sequence[T], count: int) -> list[T]:
+    """At most `count` items: the middle one of each of `count` parts."""
     if len(items) <= count:
         return list(items)
 
-    return [items[number * len(items) // count] for number in range(count)]
+    return [items[(2 * number + 1) * len(items) // (2 * count)] for number in range(count)]
