@@ -49,7 +49,7 @@ def calibrate_run(
 
 
 def _check_labelled(run: Run, path: Path, rows: int, labelled: int, *, partial: bool) -> None:
-    command = f"python -m memeval label {run.key} --terminal --out {one_line(path)}"
+    command = f"python -m memeval label {run.key} --terminal --output {one_line(path)}"
     if not labelled:
         raise UserError(
             f"{one_line(path)} has no labels yet: its {rows:,} rows are unlabelled",

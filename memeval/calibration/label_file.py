@@ -1,7 +1,7 @@
 """Files of labels, CSV or JSON lines: judgements of answers by a person or another source.
 
 A row of a file that `label` writes names its run, the question, the repeat and, by a digest, the
-answer. Rows from other sources contain the judge's verdict with the label, see `judge probe --out`.
+answer. Rows from other sources contain the judge's verdict with the label, see `judge probe`.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def keep_labels(
     if not path.exists():
         return {}
 
-    other = "write to another file:  --out FILE"
+    other = "write to another file:  --output FILE"
     of_run = by_key(answers)
     kept: dict[AnswerKey, bool | None] = {}
     for row in read_labels(path):

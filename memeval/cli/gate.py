@@ -42,7 +42,7 @@ words* RUN|field=value  a finished run, by key or name; or the settings of a run
 --metric M              with --bless: accuracy (default; recall@10 after stages=retrieve), f1,
     recall@5 …
 --config-dir FOLDER     folder with your own options, such as a system
---out FOLDER            for gate.md, gate.json and junit.xml (default: outputs/gate/RUN)
+-o --output FOLDER      for gate.md, gate.json and junit.xml (default: outputs/gate/RUN)
 """
 PARSER = Parser.of("gate", USAGE, margin=0.0)
 
@@ -51,9 +51,9 @@ def gate(arguments: Sequence[str]) -> int:
     """Exit status 0: fine, 1: worse, 2: a mistake by the user, 3: broken or not comparable."""
     options = PARSER.parse_intermixed_args(list(arguments))
     rules = rules_of(options.margin, options.non_inferior)
-    if options.bless and (rules != GateRules() or options.out):
+    if options.bless and (rules != GateRules() or options.output):
         raise UserError(
-            "gate --bless compares nothing: it takes no --margin, --non-inferior or --out",
+            "gate --bless compares nothing: it takes no --margin, --non-inferior or --output",
             "leave them out, and use them in a comparison with the new baseline",
         )
 
@@ -132,7 +132,7 @@ def _judge(run: Run, path: Path, options: argparse.Namespace) -> int:
         must_pass=_must_pass_ids(options),
         metric=options.metric,
     )
-    folder = Path(options.out or outputs_dir() / "gate" / run.key)
+    folder = Path(options.output or outputs_dir() / "gate" / run.key)
     texts = {
         "gate.md": judged.markdown,
         "gate.json": as_json(judged.to_json(), indent=1) + "\n",

@@ -40,10 +40,10 @@ writes a package with a memory system, a data set, a judge or a metric: its entr
 its conformance suite as a test, a README and a workflow; or the folder of a board with its workflow
 and rules
 
-what? KIND    what to write: {", ".join([*KINDS, BOARD])} (default: system)
-name NAME     name of the package
---kind KIND   the same as KIND
---out FOLDER  folder to write (default: NAME)
+what? KIND          what to write: {", ".join([*KINDS, BOARD])} (default: system)
+name NAME           name of the package
+--kind KIND         the same as KIND
+-o --output FOLDER  folder to write (default: NAME)
 """
 PARSER = Parser.of("init", USAGE)
 
@@ -52,7 +52,7 @@ def init(arguments: Sequence[str]) -> int:
     """Writes the package, and prints how to install, test and run it."""
     options = PARSER.parse_args(list(arguments))
     kind, name = _kind_and_name(options.what, options.kind, options.name)
-    folder = Path(options.out or name)
+    folder = Path(options.output or name)
     if kind == BOARD:
         return _write_board(name, folder)
 
@@ -148,7 +148,7 @@ def _check_target(values: Mapping[str, str], source: Path) -> None:
 def _check_folder(folder: Path) -> None:
     """Raises `UserError` if the folder is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{one_line(folder)} exists already", "elsewhere:  --out FOLDER")
+        raise UserError(f"{one_line(folder)} exists already", "elsewhere:  --output FOLDER")
 
 
 def _paths(kind: str, module: str) -> dict[str, Path]:

@@ -18,7 +18,7 @@ corrects a run's accuracy for its judge's errors, with a person's labels
 
 {RUN}
 --labels! FILE  labels of this run, as written by `label`; or labels of other answers with the
-    judge's verdicts, as written by `judge probe --out`
+    judge's verdicts, as written by `judge probe --output`
 --partial       accept a file in which some rows have no label
 --json          print the result as JSON
 """

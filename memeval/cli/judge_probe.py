@@ -27,7 +27,7 @@ overrides* group=option|field=value  the judge: judge=llm llm=openai llm.model=g
     is for rows without a kind; may be given several times (default: the built-in items)
 --inject              also attack the judge: a hundred texts in answer, question and reference try
     to make it call wrong answers right
---out FILE            also write labels and verdicts (.jsonl), for judge calibrate --labels
+-o --output FILE      also write labels and verdicts (.jsonl), for judge calibrate --labels
 {CONFIG_DIR}
 --json                print the result as JSON
 """
@@ -41,7 +41,7 @@ def probe(arguments: Sequence[str]) -> int:
     """
     options = PARSER.parse_intermixed_args(list(arguments))
     settings = settings_of("judge probe", options.overrides, options.config_dir, EXAMPLE)
-    out = check_out(options.out)
+    out = check_out(options.output)
     result = probe_of(settings, options.items, inject=options.inject)
     if out is not None:
         with writing(out):
@@ -64,12 +64,12 @@ def probe(arguments: Sequence[str]) -> int:
 
 
 def check_out(word: str | None) -> Path | None:
-    """The file of `--out`. Raises `UserError` for a wrong suffix, before any call is paid for."""
+    """The file of `--output`. Raises `UserError` for a wrong suffix, before any call."""
     if word is None:
         return None
 
     if not word.endswith(".jsonl"):
-        raise UserError(f"--out {one_line(word)}: the file must end in .jsonl")
+        raise UserError(f"--output {one_line(word)}: the file must end in .jsonl")
 
     return Path(word)
 

@@ -26,13 +26,13 @@ writes a random sample of a run's answers for a person to label; existing labels
 kept
 
 {RUN}
---n N:int        number of answers (default: {COUNT}, or those that the file already lists)
+--n N:int         number of answers (default: {COUNT}, or those that the file already lists)
 --stratify {one_of(sorted(STRATA))}  draw from each category (default) or each case in proportion to
     its size, or from all answers
---seed SEED:int  seed of the draw (default: 0)
---out FILE       .csv or .jsonl (default: outputs/labels/<run key>.csv)
---terminal       ask for the labels here, one by one
---verdict        show the judge's verdict; hidden by default, since it would influence your labels
+--seed SEED:int   seed of the draw (default: 0)
+-o --output FILE  .csv or .jsonl (default: outputs/labels/<run key>.csv)
+--terminal        ask for the labels here, one by one
+--verdict         show the judge's verdict; hidden by default, since it would influence your labels
 """
 PARSER = Parser.of("label", USAGE, stratify="category", seed=0)
 
@@ -44,7 +44,7 @@ def label(arguments: Sequence[str]) -> int:
         raise UserError(f"--n must be at least 1, not {options.n}")
 
     run, _ = select_run(options.run, "label")
-    path = Path(options.out or outputs_dir() / "labels" / f"{run.key}.csv")
+    path = Path(options.output or outputs_dir() / "labels" / f"{run.key}.csv")
     suffix_of(path)  # refuses other kinds of files before anything is drawn
     sheet = open_sheet(path, run, options)
     sheet.write()
