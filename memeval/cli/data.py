@@ -201,7 +201,7 @@ def _size(info: DatasetInfo) -> str:
     size = "small"
     if info.size_bytes:
         size = f"{info.size_bytes:,} bytes"
-    elif info.url:
+    elif info.url or info.by_hand:
         size = "not registered"
 
     if info.sha256:

@@ -160,6 +160,9 @@ def test_the_list_tells_what_is_generated(tmp_path: Path) -> None:
     block = told[told.index("\nsynthetic: ") :].split("\n\n")[0]
     assert "here:     generated: python -m memeval dataset=synthetic" in block
     assert "size:     depends on its settings" in block
+    # Its files are large; only what ships is called small.
+    convomem = told[told.index("\nconvomem: ") :].split("\n\n")[0]
+    assert "size:     not registered" in convomem
 
 
 @pytest.mark.slow
