@@ -20,7 +20,8 @@ from made_runs import made_run
 
 import memeval
 from memeval.errors import UserError
-from memeval.packages.export.rows import clean_row
+from memeval.packages.export.inspect_log import inspect_log
+from memeval.packages.export.rows import clean_row, export_rows
 from memeval.packages.export.terms import terms_of
 from memeval.records import Status
 
@@ -153,6 +154,14 @@ def test_the_score_of_a_log_is_that_of_the_run_even_if_a_refusal_comes_first(
     assert [record.category_name for record in run.read_records()] == ["adversarial", "temporal"]
     (path,) = memeval.export(run, "inspect", output=tmp_path / "log").folder.glob("*.json")
     assert json.loads(path.read_text())["results"]["scores"][0]["name"] == "keyword"
+
+
+def test_a_log_has_the_results_of_tools(hostile: memeval.Run) -> None:
+    roles = ("system", "user", "assistant", "tool")
+    (row, *_) = export_rows(hostile, with_texts=True)
+    row["prompt"] = [{"role": role, "content": role} for role in (*roles, "odd")]
+    (sample,) = inspect_log(hostile, [row], terms_of(hostile.summary))["samples"]
+    assert [message["content"] for message in sample["messages"]] == [*roles, HOSTILE]
 
 
 def test_inspect_reads_hostile_texts_and_failures(hostile: memeval.Run, tmp_path: Path) -> None:

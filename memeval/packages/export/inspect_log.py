@@ -19,7 +19,7 @@ VERSION = 2
 """Version of the format."""
 LETTERS = {Label.CORRECT: "C", Label.WRONG: "I", Label.ABSTAINED: "N"}
 """inspect_ai's letters for correct, incorrect and no answer; unscored answers have no letter."""
-ROLES = ("system", "user", "assistant")
+ROLES = ("system", "user", "assistant", "tool")
 SHOWN = tuple(
     "accuracy accuracy_ci95_low accuracy_ci95_high coverage token_f1 recall_at_5 "
     "recall_at_10".split()
