@@ -50,6 +50,12 @@ def test_nothing_heavy_is_imported(code: str) -> None:
     assert loaded_by(code) == "[]"
 
 
+def test_a_search_in_files_imports_no_pandas() -> None:
+    """The first search of a run would take most of a second."""
+    code = "from memeval.systems.files.system import has_match; assert has_match('a', ['a'])"
+    assert "pandas" not in loaded_by(code)
+
+
 def test_help_loads_no_event_loop() -> None:
     """Started as from a shell, where Ctrl-C is handled before the arguments are read."""
     code = "import sys; sys.argv[1:] = ['--help']; from memeval.__main__ import main; main()"

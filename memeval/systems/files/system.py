@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, compress
+from itertools import accumulate, chain, compress
 from operator import ne
 from pathlib import Path
 
@@ -272,8 +273,12 @@ def has_match(pattern: str, texts: Sequence[str]) -> list[bool]:
         raise ValueError(f"it has more than {LONGEST_PATTERN} characters")
 
     utf8 = [text.encode("utf-8", "replace") for text in texts]
-    found = match_substring_regex(pa.array(utf8, pa.string()), pattern, ignore_case=True)
-    return list(map(bool, found.to_pylist()))
+    ends = array("q", accumulate(map(len, utf8), initial=0))
+    # `pa.array` imports pandas, which would be most of a run's first search.
+    column = pa.LargeStringArray.from_buffers(
+        len(utf8), pa.py_buffer(ends), pa.py_buffer(b"".join(utf8))
+    )
+    return list(map(bool, match_substring_regex(column, pattern, ignore_case=True).to_pylist()))
 
 
 def write_files(chunks: Sequence[MemoryChunk], notes: Mapping[str, str]) -> dict[str, Lines]:
