@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from memeval.metrics.tools import METRICS, evidence_seen
 from memeval.pipeline.measure.figures import measure_cell, measure_repeat
 from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.spending import measure_tools
 from memeval.results import IngestRow, Record
-from memeval.results.rows import StepTimes, Written
+from memeval.results.rows import StepTimes, Written, WrittenSession
 from memeval.results.steps import AgentStep, StepCall
 
 
@@ -59,6 +60,11 @@ def test_tool_metrics_of_a_repeat() -> None:
         steps=2, calls=4, faults=0, writes=4, limited=0, read_characters=200, items=4, characters=50
     )
     rows = [Ingest(case, 0, IngestRow(case, 1, 0, written=known), ()) for case in "bc"]
+
+    def until(*names: str) -> Ingest:
+        sessions = tuple(WrittenSession(name, steps=1, calls=1, writes=1) for name in names)
+        return Ingest("b", 0, IngestRow("b", 1, 0, written=replace(known, sessions=sessions)), ())
+
     figures = measure_tools([first, second], rows)
     assert figures == {
         "latency_ms/tool/search/p50": 3.0,
@@ -83,8 +89,12 @@ def test_tool_metrics_of_a_repeat() -> None:
     assert {name: measured[name] for name in due} == due
 
     # At a second checkpoint, a memory lists what it stored at the first one again.
-    again = measure_tools([], [*rows, rows[0]])
+    again = measure_tools([], [*rows, until("s2")])
     assert (again["writes"], again["write_items"], again["write_kept"]) == (12.0, None, None)
+
+    # A memory that can't be saved is written from the start for each checkpoint.
+    again = measure_tools([], [until("s1", "s2", "s1"), until("s1"), until("s3")])
+    assert (again["writes"], again["write_items"]) == (8.0, None)
 
     # One memory that cannot say what it stores makes the total unknown.
     rows.append(Ingest("d", 0, IngestRow("d", 1, 0, written=wrote), ()))

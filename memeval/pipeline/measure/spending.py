@@ -11,7 +11,7 @@ from memeval.pipeline.measure.records import Ingest
 from memeval.records import OperationKind, Role, Usage
 from memeval.results import Record
 from memeval.results.prices import total_cost_usd
-from memeval.results.rows import OperationDone
+from memeval.results.rows import OperationDone, Written
 from memeval.statistics.means import mean, sum_or_none
 
 UNKNOWN_IF_IMPORTED = ("tokens/total", "cost_usd_uncached/total")
@@ -165,15 +165,21 @@ def _latencies(records: Sequence[Record]) -> Metrics:
 
 def measure_writes(ingests: Sequence[Ingest]) -> Metrics:
     """Figures of what a model wrote; empty without `writer=tools`."""
-    written, cases = [], set()
-    for ingest in ingests:
-        if ingest.row.written is not None:
-            written.append(ingest.row.written)
-            cases.add((ingest.case_id, ingest.seed))
-
-    if not written:
+    rows = [
+        (ingest.case_id, ingest.seed, ingest.row.written)
+        for ingest in ingests
+        if ingest.row.written is not None
+    ]
+    if not rows:
         return {}
 
+    # A memory that can't be saved is written from the start for each checkpoint: the last counts.
+    longest: dict[tuple[str, int, str], Written] = {}
+    for case_id, seed, own in sorted(rows, key=lambda row: len(row[2].sessions)):
+        first = next((session.session_id for session in own.sessions), "")
+        longest[case_id, seed, first] = own
+
+    written = longest.values()
     calls = errors = writes = read = 0.0
     for case in written:
         calls += case.calls
@@ -183,7 +189,7 @@ def measure_writes(ingests: Sequence[Ingest]) -> Metrics:
 
     kept = items = None
     # At each checkpoint, a memory also lists what it stored before.
-    if len(cases) == len(written):
+    if len({row[:2] for row in rows}) == len(rows):
         items = sum_or_none(case.items for case in written)
         kept = sum_or_none(case.characters for case in written)
 
