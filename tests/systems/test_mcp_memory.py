@@ -203,6 +203,10 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                 assert limit in (10, 20)
                 return search(texts)
 
+            @made.tool()
+            def declared(query: str, limit: int) -> str:
+                return str(search(texts))
+
             async with create_connected_server_and_client_session(made._mcp_server) as client:
                 yield client
 
@@ -295,6 +299,19 @@ def test_json_results_are_read_by_path(
     answer, _ = asked(here(results=results, result_text="memory", result_score="rank"))
     assert answer.retrieved is not None
     assert (answer.retrieved[0].text, answer.retrieved[0].score) == ("Kayaks, from cedar.", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("returned", "found"),
+    [('{"found": [{"text": "Kayaks."}]}', ["Kayaks."]), ("No results found.", [])],
+)
+def test_text_of_a_tool_that_declares_a_string_is_read_as_that_of_any_other(
+    serve: Callable[..., None], returned: str, found: list[str]
+) -> None:
+    """The SDK sends it once more as `{"result": text}`."""
+    serve(lambda texts: returned)
+    answer, _ = asked(here(search_tool="declared", results="found"))
+    assert [result.text for result in answer.retrieved or ()] == found
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,12 @@ class McpSession:
         if result.isError:
             raise ToolError(f"{name} failed: {one_line(' '.join(texts), 300)}")
 
-        return ToolReply(tuple(texts), result.structuredContent, tuple(others))
+        structured = result.structuredContent
+        # The SDK repeats the string of a tool, which may be JSON itself.
+        if structured == {"result": "".join(texts)}:
+            structured = None
+
+        return ToolReply(tuple(texts), structured, tuple(others))
 
     async def _result(self, call: Coroutine[Any, Any, Any]) -> Any:
         """The result of a call. Raises an error that the session reports while the call waits."""
