@@ -177,6 +177,11 @@ def test_plan_without_json_is_readable_text(memeval: Command) -> None:
     assert "Nothing was run." in shown
 
 
+def test_plan_says_that_a_service_may_call_models_itself(memeval: Command) -> None:
+    shown = memeval("plan", "system=http", "system.base_url=http://127.0.0.1:9/", *SMALL).stdout
+    assert "note: calls that the memory system=http makes itself are not counted" in shown
+
+
 def test_plan_of_the_retrieval_alone_judges_nothing(memeval: Command) -> None:
     plan = planned(memeval, "system=cogcanvas", "stages=retrieve", *SMALL, *MODEL)
     assert plan["calls"] == ingest_calls(plan) > 0

@@ -43,6 +43,7 @@ from memeval.runs.forecast.sampling import (
 from memeval.runs.forecast.totals import CallSums, Estimate, RoleTotal, line_of
 from memeval.runs.plan import Plan
 from memeval.runs.units import Units
+from memeval.systems.external.served import ServedSettings
 from memeval.text.shown import one_line
 
 MOST_QUESTIONS, MOST_REPEATS = 3_000, 60
@@ -138,6 +139,9 @@ class Estimator:
         if not isinstance(source, SystemSource):
             return False
 
+        name = cell.config.system["name"]
+        if isinstance(source.settings, ServedSettings):
+            self._notes.append(f"calls that the memory system={name} makes itself are not counted")
         if not source.settings.own_server:
             return True
 
@@ -145,7 +149,6 @@ class Estimator:
         if TOOLS in (cell.config.reader.name, cell.config.writer.name):
             why = "they depend on its server's results"
 
-        name = cell.config.system["name"]
         self._uncounted.append(f"the calls of system={name} are not counted: {why}")
         return False
 
