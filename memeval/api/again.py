@@ -29,7 +29,6 @@ from memeval.results.prices import UNKNOWN_PROVIDER, provider_of
 from memeval.results.run import Run
 from memeval.runs.cell import MakeRun, complete_cell
 from memeval.statistics.proportions import wilson_interval
-from memeval.systems.external.served import ServedSettings
 from memeval.systems.registry import system_class
 from memeval.text.redaction import holds_replacement
 from memeval.text.shown import one_line
@@ -76,7 +75,7 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
         raise UserError("its system's settings contain a URL, or a path that was replaced")
 
     system = system_class(settings["name"])
-    if issubclass(system.settings_type, ServedSettings) or not is_built_in(system):
+    if system.settings_type.is_served or not is_built_in(system):
         raise UserError("its system is the author's own program or service, which is not called")
 
     drawn = _draw(records, count)

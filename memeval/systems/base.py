@@ -61,6 +61,9 @@ class SystemSettings:
     The metadata of each field is `INGEST`, `ANSWER` or `RUNTIME`, and may have bounds.
     """
 
+    is_served: ClassVar[bool] = False
+    """Whether another program or service is the memory: memeval does not see its code or calls."""
+
     def __post_init__(self) -> None:
         _check_bounds(self, "system")
 

@@ -47,7 +47,6 @@ from memeval.results.own_prices import name_prices, prices_mark
 from memeval.retrieval.embedding.contract import EMBEDDERS
 from memeval.retrieval.rerank import NONE, RERANKERS
 from memeval.systems.base import SystemSettings
-from memeval.systems.external.served import ServedSettings
 from memeval.systems.registry import system_class
 from memeval.systems.reranking import OWN, RerankedSettings, choose_reranker
 
@@ -122,7 +121,7 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
 
 def _label_digests(config: RunConfig, source: Source) -> Digests:
     """The label, if it names the version of code that memeval can't see."""
-    if config.label is None or not isinstance(source.settings, ServedSettings):
+    if config.label is None or not source.settings.is_served:
         return {}
 
     return {PREPARE: {"label": config.label}}

@@ -43,7 +43,6 @@ from memeval.runs.forecast.sampling import (
 from memeval.runs.forecast.totals import CallSums, Estimate, RoleTotal, line_of
 from memeval.runs.plan import Plan
 from memeval.runs.units import Units
-from memeval.systems.external.served import ServedSettings
 from memeval.text.shown import one_line
 
 MOST_QUESTIONS, MOST_REPEATS = 3_000, 60
@@ -140,7 +139,7 @@ class Estimator:
             return False
 
         name = cell.config.system["name"]
-        if isinstance(source.settings, ServedSettings):
+        if source.settings.is_served:
             self._notes.append(f"calls that the memory system={name} makes itself are not counted")
         if not source.settings.own_server:
             return True

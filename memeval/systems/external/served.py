@@ -81,6 +81,7 @@ def check_pattern(option: str, pattern: str | None) -> None:
 class ServedSettings(SystemSettings):
     """Settings of all served memories."""
 
+    is_served: ClassVar[bool] = True
     batch_size: int = field(default=32, metadata=INGEST | POSITIVE)
     """Chunks per request."""
     version: int = field(default=1, metadata=INGEST)
