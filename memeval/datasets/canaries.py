@@ -15,7 +15,7 @@ from random import Random
 from memeval.datasets.chance import pick
 from memeval.datasets.invented import WORDS, Language, Values
 from memeval.errors import UserError
-from memeval.records import EvalCase, Session, Traces, Turn
+from memeval.records import EvalCase, EvalQuestion, Session, Traces, Turn
 from memeval.text.shown import one_line
 from memeval.text.words import is_unspaced, search_terms
 
@@ -47,11 +47,7 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
     facts = [values.draw("email") for _ in range(count)]
     orders = [f"{values.word()} {values.word()}" for _ in range(count)]
 
-    # A canary that gave one of these would keep a deleted value in a memory that forgot it.
-    unspoken: set[str] = set()
-    for question in case.questions:
-        if question.traces is not None:
-            unspoken.update(search_terms("\n".join(question.traces.values)))
+    unspoken = _judged_words(case.questions)
 
     after: dict[str, list[Turn]] = {}
     taken = set(case.turn_ids)
@@ -68,14 +64,29 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
         canary = Turn(turn_id=turn_id, speaker=speaker, text=text, time=anchor.time)
         after.setdefault(anchor.turn_id, []).append(canary)
 
-    questions = []
-    for question in case.questions:
-        own = question.traces or Traces(CANARY)
-        traces = replace(own, foreign=tuple(facts), planted=tuple(orders))
-        questions.append(replace(question, traces=traces))
-
     sessions = map(partial(_with_canaries, after=after), case.sessions)
+    questions = map(partial(_with_traces, facts=facts, orders=orders), case.questions)
     return replace(case, sessions=tuple(sessions), questions=tuple(questions))
+
+
+def _with_traces(
+    question: EvalQuestion, facts: Sequence[str], orders: Sequence[str]
+) -> EvalQuestion:
+    own = question.traces or Traces(CANARY)
+    traces = replace(own, foreign=tuple(facts), planted=tuple(orders))
+    return replace(question, traces=traces)
+
+
+def _judged_words(questions: Sequence[EvalQuestion]) -> set[str]:
+    """The words of the values by which questions are judged: a memory that deletes a value would
+    still have it in a canary.
+    """
+    words: set[str] = set()
+    for question in questions:
+        if question.traces is not None:
+            words.update(search_terms("\n".join(question.traces.values)))
+
+    return words
 
 
 def _canary_turn(

@@ -308,13 +308,7 @@ class RayWorkers:
                 self.say("waiting for the first worker of the Ray cluster")
 
             reply = await ready
-            if reply.problem:
-                raise UserError(
-                    f"a Ray worker on {reply.host} can't be used: {one_line(reply.problem, 300)}",
-                    "on every node, install the same memeval and everything that the settings need",
-                )
-            if reply.node != self._cluster.node and not self._shares_store:
-                raise several_nodes()
+            self._check(reply)
         except asyncio.CancelledError:
             ray.kill(actor)  # else it would keep waiting for a processor
             raise
@@ -335,6 +329,16 @@ class RayWorkers:
             worker = _WorkerHandle(actor, position, ahead_s)
             self._workers.append(worker)
             self._all_workers.append(worker)
+
+    def _check(self, reply: ray_worker.BeginReply) -> None:
+        """Raises `UserError` for a worker that can't compute for this sweep."""
+        if reply.problem:
+            raise UserError(
+                f"a Ray worker on {reply.host} can't be used: {one_line(reply.problem, 300)}",
+                "on every node, install the same memeval and everything that the settings need",
+            )
+        if reply.node != self._cluster.node and not self._shares_store:
+            raise several_nodes()
 
     def _lose(self, worker: _WorkerHandle, death: _DiedError) -> None:
         # Each unit that the worker had open reports its death.

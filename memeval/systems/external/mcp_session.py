@@ -195,23 +195,11 @@ class McpSession:
             if noise:
                 note_noise("the server", noise)
 
-        texts, others = [], []
-        for block in result.content:
-            text = _text_of(block)
-            if text is None:
-                others.append(str(block.type))
-            else:
-                texts.append(text)
-
+        reply = _read(result)
         if result.isError:
-            raise ToolError(f"{name} failed: {one_line(' '.join(texts), 300)}")
+            raise ToolError(f"{name} failed: {one_line(' '.join(reply.texts), 300)}")
 
-        structured = result.structuredContent
-        # The SDK repeats the string of a tool, which may be JSON itself.
-        if structured == {"result": "".join(texts)}:
-            structured = None
-
-        return ToolReply(tuple(texts), structured, tuple(others))
+        return reply
 
     async def _result(self, call: Coroutine[Any, Any, Any]) -> Any:
         """The result of a call. Raises an error that the session reports while the call waits."""
@@ -270,6 +258,23 @@ async def _list_tools(client: Any) -> list[Any]:
             return listed
 
     raise UserError(f"the MCP server lists its tools on more than {MOST_PAGES} pages")
+
+
+def _read(result: Any) -> ToolReply:
+    texts, others = [], []
+    for block in result.content:
+        text = _text_of(block)
+        if text is None:
+            others.append(str(block.type))
+        else:
+            texts.append(text)
+
+    structured = result.structuredContent
+    # The SDK repeats the string of a tool, which may be JSON itself.
+    if structured == {"result": "".join(texts)}:
+        structured = None
+
+    return ToolReply(tuple(texts), structured, tuple(others))
 
 
 def _text_of(block: Any) -> str | None:
