@@ -64,8 +64,7 @@ def sweep(folder: Path) -> None:
 def is_leftover(path: Path) -> bool:
     """Whether the process that created a temporary file or folder is gone."""
     parts = path.name.removesuffix(SUFFIX).split(".")
-    names = [part for part in parts[-2:] if _OWNER.fullmatch(part)]
-    return is_abandoned(names[0] if names else "", path)
+    return is_abandoned(next(filter(_OWNER.fullmatch, parts[-2:]), ""), path)
 
 
 def remove(path: Path) -> None:

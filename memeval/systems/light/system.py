@@ -277,4 +277,4 @@ class Light(IndexedSystem[DenseIndex]):
 def pieces(notes: Sequence[str], tokens: int) -> list[str]:
     """The notes in pieces of whole lines, up to `tokens` each; a longer line is one piece."""
     lines = filter(str.strip, chain.from_iterable(map(str.splitlines, notes)))
-    return ["\n".join(batch) for batch in batches(lines, str, tokens)]
+    return list(map("\n".join, batches(lines, str, tokens)))
