@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from memeval.comparison.records import CaseDifference, CategoryDifference, Difference
 from memeval.comparison.scores import RunScores, cases_of, deltas_of, weights_of
-from memeval.errors import UserError
 from memeval.statistics.clusters import weighted_mean
 from memeval.statistics.differences import clustered_difference
 from memeval.statistics.proportions import mcnemar_p
@@ -33,8 +32,7 @@ def difference_between(
     changes = deltas_of(scores.values, other.values, common)
     cases, weights = cases_of(scores, common), weights_of(scores, common)
     result = clustered_difference(changes, cases, weights, most=most)
-    if result is None:
-        raise UserError("no question in common")
+    assert result is not None, "they have questions in common: see `protocol`"
 
     first_alone = second_alone = mcnemar = None
     # Only for values that are right or wrong: an average of repeats is neither.

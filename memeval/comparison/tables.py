@@ -52,9 +52,6 @@ def sentences_text(comparison: Comparison, most: int) -> str:
 
 def comparison_text(comparison: Comparison) -> str:
     """A comparison without its refusals: sentences, figures, categories, and their meaning."""
-    if not comparison.differences:
-        return ""
-
     lines = [*_wrap(headline(comparison)), ""]
     for difference in comparison.differences:
         lines += _wrap([sentence(comparison, difference)])

@@ -29,15 +29,8 @@ DIRECT, CHUNKS, TOOLS = "direct", "chunks", "tools"
 
 
 def at(stage: str, default: Any = None, **metadata: Any) -> Any:
-    """A field of `stage`; lists and dicts are copied for each instance.
-
-    `metadata` says more about when the field counts, with the names above as keys.
-    """
-    metadata["stage"] = stage
-    if isinstance(default, list | dict):
-        return field(default_factory=lambda: type(default)(default), metadata=metadata)
-
-    return field(default=default, metadata=metadata)
+    """A field of `stage`; `metadata` says when it counts, with the names above as keys."""
+    return field(default=default, metadata={**metadata, "stage": stage})
 
 
 @dataclass
