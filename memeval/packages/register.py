@@ -236,7 +236,7 @@ def _began_before(run: Run, said_on: str) -> bool:
 
 def _judge(content: Mapping[str, Any]) -> JudgeIdentity | None:
     try:
-        return JudgeIdentity.from_json(content)
+        return read_as(content, JudgeIdentity)
     except ValueError:
         return None
 

@@ -51,6 +51,7 @@ from memeval.results import (
     json_line,
     texts_file,
 )
+from memeval.results.fields import read_as
 from memeval.results.files import writing
 from memeval.results.judge import JudgeIdentity
 from memeval.results.own_prices import FIGURES_CODE
@@ -194,7 +195,7 @@ class _Writer:
         clean = self.cleaner
         judge = summary.judge
         if judge is not None:
-            judge = JudgeIdentity.from_json(clean.clean_own(judge.to_json()))
+            judge = read_as(clean.clean_own(judge.to_json()), JudgeIdentity)
 
         tags = clean.clean_own(dict(summary.tags))
         if "judge_key" in tags and judge is not None:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memeval.records import Count, Finite
-from memeval.results.fields import as_plain, read_as
+from memeval.results.fields import as_plain
 from memeval.results.hosts import URL, replace_host
 from memeval.text.names import text_digest
 
@@ -115,11 +115,6 @@ class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
     def to_json(self) -> dict[str, Any]:
         """The object as it is stored in `run.json` and baselines."""
         return as_plain(self)
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> JudgeIdentity:
-        """Reads the object. Raises `ValueError` naming the invalid member."""
-        return read_as(content, cls)
 
 
 def is_same_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from memeval.records import CategoryId, ChoiceLabels, Count, Label, Status, Usage, Verdict
-from memeval.results.fields import Json, Number, Rank, Weight, as_plain, decode_as, read_as
+from memeval.results.fields import Json, Number, Rank, Weight, as_plain, decode_as
 from memeval.results.rows import NO_TIMES, RetrievedChunk, SentMessage, StepTimes
 from memeval.results.steps import AgentStep
 from memeval.results.verdict_row import verdict_json
@@ -36,7 +36,7 @@ class TimelineEvent(Struct, frozen=True, omit_defaults=True):
 
 
 class Record(Struct, frozen=True):
-    """One question of one repeat."""
+    """One question of one repeat. Only the question's id is required."""
 
     question_id: str
     case_id: str = ""
@@ -197,14 +197,6 @@ class Record(Struct, frozen=True):
             members["error"] = self.error
 
         return members
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Record:
-        """Reads a line of `records.jsonl`. Only the question's id is required.
-
-        Raises `ValueError` naming the invalid member.
-        """
-        return read_as(record, cls)
 
 
 def _retrieved_json(chunks: tuple[RetrievedChunk, ...] | None) -> list[Json] | None:

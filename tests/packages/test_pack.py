@@ -22,6 +22,7 @@ from memeval.packages.levels import verify_package
 from memeval.packages.write import Packed, pack
 from memeval.pipeline.verify.sound import FolderCheck, verify_run
 from memeval.results import JudgeIdentity, RunSummary, is_same_judge
+from memeval.results.fields import read_as
 from memeval.results.hosts import host_digest
 from memeval.results.run import Run
 
@@ -248,7 +249,7 @@ def test_user_error_is_one_line(
 
 def test_judge_at_a_private_endpoint_stays_the_same_judge_in_a_package() -> None:
     judge = JudgeIdentity(name="llm", model="m", address="http://10.1.2.3:8000/v1")
-    packed = JudgeIdentity.from_json(Cleaner({}).clean_own(judge.to_json()))
+    packed = read_as(Cleaner({}).clean_own(judge.to_json()), JudgeIdentity)
     assert packed.address != judge.address
     assert is_same_judge(judge, packed) and is_same_judge(packed, judge)
     assert not is_same_judge(structs.replace(judge, address="http://10.1.2.3:8001/v1"), packed)

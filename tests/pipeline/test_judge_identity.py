@@ -14,6 +14,7 @@ from memeval.errors import UserError
 from memeval.pipeline.measure.provenance import protocol
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.results import JudgeIdentity, is_same_judge
+from memeval.results.fields import read_as
 from memeval.runs.forecast.made_up import scripted_reply
 
 
@@ -105,7 +106,7 @@ def test_run_json_contains_the_judges_identity(endpoint: ScriptedEndpoint, home:
     content = json.loads(path.read_text(encoding="utf-8"))
     assert content["judge"]["request"] == {"max_tokens": 256, "temperature": 0.2, "seed": True}
     assert content["judge"]["address"] == endpoint.base_url
-    assert content["tags"]["judge_key"] == JudgeIdentity.from_json(content["judge"]).digest
+    assert content["tags"]["judge_key"] == read_as(content["judge"], JudgeIdentity).digest
     assert type(summary).read(path.parent).judge == summary.judge
 
     only = run("dataset=demo", *few, "stages=retrieve")

@@ -10,6 +10,7 @@ from sample_records import record, verdict
 from memeval.pipeline.measure.figures import measure_repeat
 from memeval.records import Label, Status
 from memeval.results import Record, VerdictRow, json_line
+from memeval.results.fields import read_as
 from memeval.results.verdict_row import verdict_json
 
 HALF = verdict(Label.WRONG, score=0.25, graded=True, parts={"items": (0.5, 0.0)})
@@ -29,7 +30,7 @@ def test_a_graded_verdict_that_is_unscored_has_no_score() -> None:
 
 def test_graded_verdict_survives_a_round_trip() -> None:
     line = json.loads(json_line(record(verdict=HALF).to_json()))
-    assert Record.from_json(line).verdict == HALF
+    assert read_as(line, Record).verdict == HALF
 
     row = VerdictRow(id="q", status=Status.OK, verdict=HALF)
     assert VerdictRow.from_json(row.to_json()).verdict == HALF

@@ -41,7 +41,7 @@ from memeval.results import (
     texts_file,
 )
 from memeval.results.calibration import calibration_problem
-from memeval.results.fields import as_plain, as_read, read_json
+from memeval.results.fields import as_plain, as_read, read_as, read_json
 from memeval.results.files import memory_folders
 from memeval.results.own_prices import FIGURES_CODE
 from memeval.results.prices import has_other_prices
@@ -187,7 +187,7 @@ class FolderCheck:
         for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
             try:
                 row = dict(read_json(line))
-                record = Record.from_json(row)
+                record = read_as(row, Record)
                 records.append(record)
                 self.lines.append(row)
                 if is_ours and not _is_as_written(row, record):
