@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def _download(transfer: Transfer) -> None:
     continued = transfer.run()
     name, digest_of_part = "sha256", part.digest
     if not info.sha256:
-        name, digest_of_part = "git blob", part.git_blob
+        name, digest_of_part = "git blob", partial(git_blob, part.file)
 
     if digest_of_part() != info.pin and continued:
         # The part that was continued may have been the beginning of another file.

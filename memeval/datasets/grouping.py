@@ -1,7 +1,8 @@
-"""Groups values by key."""
+"""Groups values by key, and finds repeated names."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
@@ -16,3 +17,8 @@ def group(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
         groups.setdefault(key, []).append(value)
 
     return groups
+
+
+def repeated(names: Iterable[str]) -> list[tuple[str, int]]:
+    """The names that occur more than once, with their counts."""
+    return [(name, count) for name, count in Counter(names).items() if count > 1]

@@ -136,8 +136,6 @@ def _draw_systematically(
     members: Sequence[PoolQuestion], size: int, seed: str
 ) -> list[PoolQuestion]:
     """Every (N/n)-th question along shuffled conversations and questions, from a random start."""
-    if size == 0:
-        return []
 
     def place(question: PoolQuestion) -> tuple[float, float]:
         of_case = _random(seed, "case", question.case_id)

@@ -64,7 +64,7 @@ class ConvoMem(Dataset):
         if not self.path.exists():
             raise missing(self.info, self.path)
 
-        files = find_files(self.path)
+        files = list(find_files(self.path))
         if not files:
             raise UserError(
                 f"{self.path} contains no <category>/<n>_evidence/<name>.json; the categories are "

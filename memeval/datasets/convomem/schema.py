@@ -5,7 +5,7 @@ about them. Its folders' names give the questions' category and the number of ev
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -39,18 +39,12 @@ class File(Struct, frozen=True):
     """Number of messages that contain the answer to each question."""
 
 
-def find_files(folder: Path) -> list[File]:
+def find_files(folder: Path) -> Iterator[File]:
     """The files `<category>/<n>_evidence/<name>.json` below a folder, by category and name."""
-    files = []
     for category in map(str, CATEGORIES):
         for path in sorted((folder / category).glob("*_evidence/*.json")):
-            match = _FOLDER.fullmatch(path.parent.name)
-            if match is None:
-                continue
-
-            files.append(File(path=path, category=category, evidence=int(match[1])))
-
-    return files
+            if match := _FOLDER.fullmatch(path.parent.name):
+                yield File(path=path, category=category, evidence=int(match[1]))
 
 
 def read_case(fields: Fields, case_id: str, file: File) -> tuple[EvalCase, int, int]:

@@ -5,7 +5,6 @@ field.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from memeval.datasets.grouping import repeated
 from memeval.errors import UserError
 from memeval.results.files import HALF_CHARACTER
 from memeval.text.shown import one_line
@@ -37,9 +37,8 @@ def unique_fields(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """The object with these fields. Raises `ValueError` for a duplicate field."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        for name, count in Counter(name for name, _ in pairs).items():
-            if count > 1:
-                raise ValueError(f"an object has a duplicate field {quoted(name)}")
+        for name, _ in repeated(name for name, _ in pairs):
+            raise ValueError(f"an object has a duplicate field {quoted(name)}")
 
     return fields
 

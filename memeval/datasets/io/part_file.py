@@ -17,8 +17,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from memeval.datasets.locate import git_blob
-
 
 class PartFile(Struct):
     """An open partial file, which is locked while it is open."""
@@ -37,10 +35,6 @@ class PartFile(Struct):
         with FileIO(self.file, closefd=False) as content:
             content.seek(0)
             return file_digest(content, "sha256").hexdigest()
-
-    def git_blob(self) -> str:
-        """git's hash of the content, as a blob."""
-        return git_blob(self.file)
 
     def cut(self, size: int) -> None:
         """Keeps only the first `size` bytes, and continues after them."""

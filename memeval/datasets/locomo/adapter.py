@@ -22,6 +22,7 @@ from memeval.datasets.contract import (
     DatasetSettings,
     LoadedDataset,
 )
+from memeval.datasets.grouping import repeated
 from memeval.datasets.io.fields import Fields, quoted, read_records
 from memeval.datasets.locate import PinnedFile, read_pinned
 from memeval.datasets.locomo.metrics import locomo_metrics, official_evidence_recall
@@ -131,19 +132,15 @@ class Locomo(Dataset):
             corrections = self._corrections
 
         cases = []
-        case_ids = Counter[str]()
         for index, sample in enumerate(self._samples):
             case = read_case(sample, captions=self.settings.images == "caption")
-            case_ids[case.case_id] += 1
             cases.append(_correct(case, corrections.get(index, {})))
 
         # Question ids begin with the case id.
-        for case_id, count in case_ids.items():
-            if count > 1:
-                raise UserError(
-                    f"{self.path}: sample_id {quoted(case_id)} occurs {count} times; it must be "
-                    "unique."
-                )
+        for case_id, count in repeated(case.case_id for case in cases):
+            raise UserError(
+                f"{self.path}: sample_id {quoted(case_id)} occurs {count} times; it must be unique."
+            )
 
         return cases
 

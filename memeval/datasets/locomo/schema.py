@@ -15,6 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from memeval.datasets.grouping import repeated
 from memeval.datasets.io.fields import SHOWN, Fields, quoted, read_records
 from memeval.datasets.locomo.names import ADVERSARIAL
 from memeval.errors import UserError
@@ -50,14 +51,12 @@ def read_case(sample: Fields, *, captions: bool) -> EvalCase:
         sessions.append(_with_notes(sample, session))
         turn_ids.update(turn.turn_id for turn in session.turns)
 
-    for turn_id, count in turn_ids.items():
-        # Evidence names turns by these ids.
-        if count > 1:
-            raise talk.wrong(
-                "dia_id",
-                f"{quoted(turn_id)} occurs {count} times; it must be unique within the "
-                "conversation",
-            )
+    # Evidence names turns by these ids.
+    for turn_id, count in repeated(turn_ids):
+        raise talk.wrong(
+            "dia_id",
+            f"{quoted(turn_id)} occurs {count} times; it must be unique within the conversation",
+        )
 
     questions = []
     for index, qa in enumerate(sample.objects("qa", f"{shown} qa[{{}}]")):

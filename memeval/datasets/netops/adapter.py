@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.datasets.contract import LoadedDataset
+from memeval.datasets.grouping import repeated
 from memeval.datasets.io.entries import EntryKind, FileEntry, Mistakes
 from memeval.datasets.io.fields import REPLACE, parse_json, quoted
 from memeval.datasets.io.lines import first_value, json_lines
@@ -136,32 +137,22 @@ def _chunks(case: FileEntry) -> list[Chunk]:
     """A case's chunks, in order. Those with mistakes stay, so the others keep their positions."""
     location = case.location
     chunks = []
-    names = Counter[str]()
     for number, value in enumerate(case.required_items("chunks")):
-        chunk = _chunk(location, number, value, case.mistakes)
-        chunks.append(chunk)
-        if chunk.name is not None:
-            names[chunk.name] += 1
+        chunks.append(_chunk(location, number, value, case.mistakes))
 
-    for name, count in names.items():
-        if count > 1:
-            case.mistakes.add(
-                location, f"chunk {quoted(name)} occurs {count} times; ids must be unique"
-            )
+    for name, count in repeated(chunk.name for chunk in chunks if chunk.name is not None):
+        case.mistakes.add(
+            location, f"chunk {quoted(name)} occurs {count} times; ids must be unique"
+        )
 
     order = OrderCheck(case.mistakes, "an earlier chunk; chunks must be sorted by time")
     for number, chunk in enumerate(chunks):
         order.check(chunk.time, f"{location}, chunk {number}")
 
-    runs = Counter[str]()
-    for session, _ in groupby(chunks, key=attrgetter("session")):
-        if session:
-            runs[session] += 1
-
-    for session, count in runs.items():
-        if count > 1:
-            what = f"session {quoted(session)} is interrupted; its chunks must be consecutive"
-            case.mistakes.add(location, what)
+    runs = groupby(chunks, key=attrgetter("session"))
+    for session, _ in repeated(session for session, _ in runs if session):
+        what = f"session {quoted(session)} is interrupted; its chunks must be consecutive"
+        case.mistakes.add(location, what)
 
     return chunks
 
@@ -188,11 +179,8 @@ def _chunk(location: str, number: int, value: Any, mistakes: Mistakes) -> Chunk:
 
 
 def _check_unique(what: str, names: Counter[str], mistakes: Mistakes) -> None:
-    for name, count in names.items():
-        if count > 1:
-            mistakes.add(
-                f"{what} {quoted(name)}", f"this id occurs {count} times, but must be unique"
-            )
+    for name, count in repeated(names):
+        mistakes.add(f"{what} {quoted(name)}", f"this id occurs {count} times, but must be unique")
 
 
 def _sessions(chunks: Sequence[Chunk]) -> tuple[Session, ...]:

@@ -12,6 +12,7 @@ from typing import ClassVar, Literal
 
 from memeval.config.schema import PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
+from memeval.datasets.grouping import repeated
 from memeval.datasets.io.fields import quoted
 from memeval.datasets.io.folder import FolderContent, read_folder
 from memeval.datasets.opseval.groups import groups
@@ -96,20 +97,17 @@ class OpsEval(Dataset):
             read_file_of(domain=domain, content=content, path=self.path / name, rows=rows)
 
         topics: set[str] = set()
-        row_ids = Counter[str]()
         for item in rows.items:
             topics.update(item.topics)
-            row_ids[item.row_id] += 1
 
         for topic in self.settings.topics or ():
             if topic not in topics:
                 raise unknown("value of dataset.topics", topic, sorted(topics))
 
-        for row_id, count in row_ids.items():
-            if count > 1:
-                raise UserError(
-                    f"{self.path}: id {quoted(row_id)} occurs in {count} files; it must be unique."
-                )
+        for row_id, count in repeated(item.row_id for item in rows.items):
+            raise UserError(
+                f"{self.path}: id {quoted(row_id)} occurs in {count} files; it must be unique."
+            )
 
         return rows
 
