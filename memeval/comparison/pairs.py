@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
 from memeval.comparison.records import CaseDifference, CategoryDifference, Difference
 from memeval.comparison.scores import RunScores, cases_of, deltas_of, weights_of
-from memeval.statistics.clusters import weighted_mean
+from memeval.statistics.clusters import cluster_sums
 from memeval.statistics.differences import clustered_difference
 from memeval.statistics.proportions import mcnemar_p
 from memeval.text.shown import natural_order
@@ -84,12 +85,8 @@ def _by_category(
 
 
 def _by_case(scores: RunScores, deltas: Mapping[str, float]) -> Iterator[CaseDifference]:
-    rows: dict[str, tuple[list[float], list[float]]] = {}
-    for question, delta in deltas.items():
-        asked = scores.questions[question]
-        values, weights = rows.setdefault(asked.case_id, ([], []))
-        values.append(delta)
-        weights.append(asked.weight)
-
-    for case_id, (values, weights) in rows.items():
-        yield CaseDifference(case_id, len(values), weighted_mean(values, weights))
+    cases, weights = cases_of(scores, deltas), weights_of(scores, deltas)
+    sums = cluster_sums(list(deltas.values()), cases, weights=weights)
+    sizes = cluster_sums(weights, cases)
+    for case_id, count in Counter(cases).items():
+        yield CaseDifference(case_id, count, sums[case_id] / sizes[case_id])

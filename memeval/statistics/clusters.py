@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from math import sqrt
-from operator import mul
 
 from msgspec import Struct
 
@@ -16,7 +15,7 @@ from memeval.statistics.student import two_sided_quantile
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-12
-"""A figure below this share of the values it is made of is a rounding error."""
+"""A difference below this, in any unit, is a rounding error."""
 
 
 def scales_of(values: Sequence[float | None], weights: Sequence[float] | None) -> Sequence[float]:
@@ -40,15 +39,20 @@ def cluster_sums(
         sums[cluster] = sums.get(cluster, 0.0) + scale * (value - centre)
 
     # Thirds, such as means over three repeats, cancel only up to rounding.
-    rounding = ROUNDING * sum(map(abs, values))
-    return {cluster: total if abs(total) > rounding else 0.0 for cluster, total in sums.items()}
+    for cluster, total in sums.items():
+        if abs(total) < ROUNDING:
+            sums[cluster] = 0.0
+
+    return sums
 
 
 def weighted_mean(values: Sequence[float], weights: Sequence[float] | None = None) -> float:
-    """Σ w x / Σ w; the plain mean without weights. 0 if the values cancel, up to rounding."""
-    scales = scales_of(values, weights)
-    mean = sum(map(mul, scales, values)) / sum(scales)
-    return mean if abs(mean) > ROUNDING * max(map(abs, values)) else 0.0
+    """Σ w x / Σ w; the plain mean without weights."""
+    if weights is None:
+        return sum(values) / len(values)
+
+    pairs = zip(values, weights, strict=True)
+    return sum(weight * value for value, weight in pairs) / sum(weights)
 
 
 def effective_count(weights: Sequence[float]) -> float:
@@ -83,8 +87,15 @@ def clustered_se(
     if groups < 2:
         return None
 
+    # The residuals of equal values are only rounding: their error is exactly 0.
+    if min(values) == max(values):
+        return 0.0
+
     squares = sum(residual**2 for residual in residuals.values())
-    return sqrt(groups / (groups - 1) * squares) / sum(scales_of(values, weights))
+    se = sqrt(groups / (groups - 1) * squares) / sum(scales_of(values, weights))
+    # Residuals that cancel within each cluster leave only rounding, too: an error of 0.
+    rounding = 1e-12 * max(map(abs, values))
+    return se if se > rounding else 0.0
 
 
 def independent_se(values: Sequence[float], weights: Sequence[float] | None = None) -> float | None:

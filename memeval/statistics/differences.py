@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from memeval.statistics.clusters import (
     CONFIDENCE,
+    ROUNDING,
     cluster_sums,
     clustered_se,
     equal_as_none,
@@ -100,8 +101,12 @@ def clustered_difference(
         mde = detectable_difference(max(se, independent), groups, most=most)
         from_independent = mde is not None and independent > se
 
+    mean = weighted_mean(differences, own)
+    if abs(mean) < ROUNDING:
+        mean = 0.0
+
     return ClusteredDifference(
-        mean=weighted_mean(differences, own),
+        mean=mean,
         count=len(differences),
         groups=groups,
         se=se,

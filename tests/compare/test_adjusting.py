@@ -56,6 +56,7 @@ def test_equal_totals_of_three_repeats_are_no_difference(tmp_path: Path) -> None
 
     (difference,) = compared(cells, "accuracy").differences
     assert (difference.p, difference.adjusted_p) == (1.0, 1.0)
+    assert {case.mean for case in difference.cases} == {0.0}
 
 
 def test_benjamini_hochberg_covers_all_metrics(cells: list[Run]) -> None:
