@@ -92,10 +92,7 @@ def clustered_se(
         return 0.0
 
     squares = sum(residual**2 for residual in residuals.values())
-    se = sqrt(groups / (groups - 1) * squares) / sum(scales_of(values, weights))
-    # Residuals that cancel within each cluster leave only rounding, too: an error of 0.
-    rounding = 1e-12 * max(map(abs, values))
-    return se if se > rounding else 0.0
+    return sqrt(groups / (groups - 1) * squares) / sum(scales_of(values, weights))
 
 
 def independent_se(values: Sequence[float], weights: Sequence[float] | None = None) -> float | None:
