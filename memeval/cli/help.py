@@ -90,11 +90,11 @@ def _print_group(name: str, folders: Sequence[str]) -> None:
     print(f"  {name}{also}")
 
     defaults = _lines(conf_dir() / "config.yaml")
-    options = [*own_files(name)]
+    listed = own_files(name)
     for folder in folders:
-        options += sorted(Path(folder, name).glob("*.yaml"))
+        listed += sorted(Path(folder, name).glob("*.yaml"))
 
-    for option in options:
+    for option in listed:
         mark = "*" if f"  - {name}: {option.stem}" in defaults else " "
         _print_entry(f"   {mark} {option.stem:<16} {_summary(option)}")
         for field in _fields(option, skip=(name,)):

@@ -218,11 +218,11 @@ def sentences(cells: Sequence[CellData], runs: Sequence[PageRun]) -> tuple[str, 
     if not ranked:
         return (f"{len(cells)} runs; none has an accuracy that can be compared.",)
 
-    highest = max(cell.accuracy.value or 0.0 for cell in ranked)
-    best = [cell.label for cell in ranked if cell.accuracy.value == highest]
-    verb = "has" if len(best) == 1 else "have"
+    best = max(ranked, key=lambda cell: cell.accuracy.value or 0.0)
+    highest = [cell.label for cell in ranked if cell.accuracy.value == best.accuracy.value]
+    verb = "has" if len(highest) == 1 else "have"
     return (
-        f"{' and '.join(best)} {verb} the highest accuracy of {counted(len(ranked), 'run')}, "
-        f"{percent(highest)} %.",
+        f"{' and '.join(highest)} {verb} the highest accuracy of {counted(len(ranked), 'run')}, "
+        f"{percent(best.accuracy.value)} %.",
         "Whether this is more than chance is not tested here.",
     )

@@ -43,23 +43,14 @@ _COMPOSING = ("hydra.", "omegaconf.", "yaml.", "hydra_plugins.hydra_optuna", "op
 _EXTRAS = ("joblib", "submitit", "optuna")
 """memeval's extras with launchers and sweepers, whose names begin with the extra's."""
 _PROVIDERS = {
-    "gpt": "openai",
-    "chatgpt": "openai",
-    "o1": "openai",
-    "o3": "openai",
-    "o4": "openai",
-    "claude": "anthropic",
-    "gemini": "gemini",
-    "mistral": "mistral",
-    "ministral": "mistral",
-    "magistral": "mistral",
-    "llama": "ollama",
-    "qwen": "ollama",
-    "gemma": "ollama",
-    "phi": "ollama",
-    "deepseek": "openrouter",
+    "openai": ("gpt", "chatgpt", "o1", "o3", "o4"),
+    "anthropic": ("claude",),
+    "gemini": ("gemini",),
+    "mistral": ("mistral", "ministral", "magistral"),
+    "ollama": ("llama", "qwen", "gemma", "phi"),
+    "openrouter": ("deepseek",),
 }
-"""The option of the group `llm` that usually serves a model, by the beginning of its name."""
+"""Beginnings of the names of models that an option of the group `llm` usually serves."""
 
 
 @contextmanager
@@ -305,8 +296,8 @@ def _provider_of(name: str) -> str | None:
     if "/" in lowered:
         return "openrouter"
 
-    for beginning, option in _PROVIDERS.items():
-        if lowered.startswith(beginning):
+    for option, beginnings in _PROVIDERS.items():
+        if lowered.startswith(beginnings):
             return option
 
     return None
