@@ -46,6 +46,13 @@ def test_metric_of_the_data_sets_protocol_can_be_the_objective(
     assert ended.status == 0, ended.err
 
 
+def test_recall_of_a_category_can_be_the_objective_of_a_retrieval(tmp_path: Path) -> None:
+    words = ("dataset=demo", "objective=recall_at_5/multi_hop", *QUIET)
+    assert memeval(tmp_path, *words, "stages=retrieve").status == 0
+    ended = memeval(tmp_path, *words)
+    assert ended.status == 2 and "Did you mean: recall_at_" in ended.err
+
+
 @pytest.mark.parametrize("name", sorted(DATASETS))
 def test_each_built_in_data_set_names_its_metrics(name: str) -> None:
     if name not in built_in_classes("dataset"):

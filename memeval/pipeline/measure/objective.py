@@ -12,6 +12,7 @@ from memeval.metrics.registry import metrics
 from memeval.metrics.retrieval import retrieval_metrics
 from memeval.pipeline.measure.figures import measure_cell, measure_repeat
 from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.retrieving import retrieves_only
 
 _GROUPED = ("accuracy_std", "latency_ms", "tokens", "calls", "cost_usd", "cost_usd_uncached")
 """Prefixes of metric names with a slash, such as `tokens/answer/prompt`."""
@@ -25,7 +26,8 @@ def check_objective(cell: Cell, direction: str) -> None:
     are records: the metric is then looked up at the end.
     """
     name = cell.config.objective
-    metric = metrics().get(name)
+    first = name.partition("/")[0]
+    metric = metrics().get(name) or metrics().get(first)
     # `Direction.minimize` as Hydra's default, and `minimize` from the command line.
     if direction.endswith("minimize") and metric is not None and metric.higher_is_better:
         raise UserError(
@@ -37,8 +39,9 @@ def check_objective(cell: Cell, direction: str) -> None:
     if cell.dataset.settings.canaries:
         known |= {BREACH, OBEYED}
 
-    first = name.partition("/")[0]
-    if name in known or name in retrieval_metrics(None, None, None):
+    # Only a run without answers has them by category.
+    of_retrieval = first if retrieves_only(cell.config) else name
+    if name in known or of_retrieval in retrieval_metrics(None, None, None):
         return
     if "/" in name and (first in known or first in _GROUPED):
         return
