@@ -51,7 +51,7 @@ from memeval.results.summary import PACKAGE_RUN, PACKAGE_TAG
 from memeval.text.redaction import holds_replacement
 from memeval.text.shown import one_line, some_of
 
-OTHER_PRICES = "costs: the prices have changed; the run's command computes them again"
+OTHER_PRICES = "costs: other prices are in force; the command of an own run computes them again"
 WITHOUT_ROWS = "is missing: the records can't be compared with rows"
 """End of a message about a file of rows."""
 MOST_NAMED = 3
