@@ -208,6 +208,10 @@ def test_embedder_and_reranker_cannot_differ_in_their_limit() -> None:
             {"extra_body": {"max_completion_tokens": 7}},
             "llm.extra_body must not contain 'max_completion_tokens', which memeval sets itself",
         ),
+        (
+            {"extra_body": {"tool_choice": "required"}},
+            "llm.extra_body must not contain 'tool_choice', which memeval sets itself",
+        ),
     ],
 )
 def test_a_refusal_names_the_role(llm: dict[str, Any], message: str) -> None:
