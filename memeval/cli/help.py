@@ -36,6 +36,23 @@ more:   --help GROUP    its options and fields   --help fields  fields of a run
         --help sweeps   named sweeps             --help all     all of these
         COMMAND --help  its arguments            --hydra-help   Hydra's options
 """
+OF_COMMANDS = {
+    "plan": """usage: python -m memeval plan [-m] [SETTINGS] [--json] [--exact]
+
+  prints what the same command without plan would do and cost; runs nothing
+  --json   print the plan as JSON
+  --exact  count every question, instead of a sample of a large sweep""",
+    "prepare": """usage: python -m memeval prepare [SETTINGS]
+
+  builds and saves the memories of one configuration, and asks no questions""",
+    "evaluate": """usage: python -m memeval evaluate FILE [SETTINGS] [--only-listed] [--ranked]
+
+  judges another program's answers: JSON lines with question_id and hypothesis
+  --only-listed     ask only the questions that the file lists
+  --ranked          the file has search results: the reader answers from them
+  --judged-by=NAME  with judge=recorded: the judge whose verdicts count""",
+}
+"""Help on the commands that take the settings of a run."""
 WIDTH = 79
 DESCRIPTION = 22
 """The column in which descriptions begin."""
@@ -43,13 +60,15 @@ FIELDS, SWEEPS, ALL = "fields", "sweeps", "all"
 
 
 def print_help(topic: str | None = None, folders: Sequence[str] = ()) -> None:
-    """Prints the usage on one screen, or the help on a topic: a group, `fields`, `sweeps` or `all`.
-    The user's own options are in `folders`.
+    """Prints the usage on one screen, or the help on a topic: a group, `fields`, `sweeps` or `all`,
+    or a command that takes the settings of a run. The user's own options are in `folders`.
 
     Raises `UserError` with the nearest names for an unknown topic.
     """
     groups = _groups()
-    if topic is None:
+    if topic in OF_COMMANDS:
+        print(f"{OF_COMMANDS[topic]}\n\nsettings:  python -m memeval --help")
+    elif topic is None:
         print(usage(), end="")
     elif topic == FIELDS:
         _print_fields()

@@ -14,11 +14,11 @@ ACTIONS = {
 }
 USAGE = """usage: python -m memeval judge ACTION ...
 
-  probe [judge=... llm=...]      how many right and wrong answers a judge accepts
-  calibrate RUN --labels FILE    correct a run's accuracy by labels
-  agree RUN RUN ...              how far the judges of runs agree on the same answers
+  probe [judge=... llm=...]    how many right and wrong answers a judge accepts
+  calibrate RUN --labels FILE  correct a run's accuracy by labels
+  agree RUN RUN ...            how far judges agree on the same answers
 
-python -m memeval judge ACTION --help describes an action"""
+python -m memeval judge ACTION --help describes one of them"""
 
 
 def judge(arguments: Sequence[str]) -> int:

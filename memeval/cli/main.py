@@ -149,11 +149,12 @@ def _answer_help(arguments: list[str]) -> bool:
     )
 
     if asked:
-        from memeval.cli.help import is_topic, print_help
+        from memeval.cli.help import OF_COMMANDS, is_topic, print_help
 
         at = next(index for index, word in enumerate(arguments) if word in HELP)
         folders = [value for option, value in pairwise(arguments) if option == "--config-dir"]
-        print_help(next(filter(is_topic, arguments[at + 1 :]), None), folders)
+        topics = [*filter(is_topic, arguments[at + 1 :]), *OF_COMMANDS.keys() & {first}, None]
+        print_help(topics[0], folders)
     elif first == "--version":
         print(__version__)
 

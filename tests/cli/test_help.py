@@ -101,13 +101,28 @@ def test_top_level_fields_and_sweeps_are_listed(shown: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["-h", "help", "run --help", "system=rag --help", "-m system=rag,bm25 -h", "evaluate --help"],
+    ["-h", "help", "run --help", "system=rag --help", "-m system=rag,bm25 -h"],
 )
 def test_help_is_the_same_wherever_it_is_asked_for(
     screen: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(words.split()) == 0
     assert capsys.readouterr().out == screen
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("plan", "--exact"), ("prepare", "asks no questions"), ("evaluate", "--only-listed")],
+)
+def test_commands_that_take_settings_describe_their_own_arguments(
+    command: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command([command, "system=rag", "--help"]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith(f"usage: python -m memeval {command} ") and option in page
+    assert max(map(len, page.splitlines())) < 80
+    assert run_command([command, "--help", "top_k"]) == 0
+    assert capsys.readouterr().out.startswith("  top_k")
 
 
 def test_version_lists_and_composed_config_are_printed(tmp_path: Path) -> None:
