@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Sequence
+from operator import methodcaller
 from pathlib import Path
 
 from memeval.config.overrides import INTEGER_GROUPS
@@ -123,7 +124,7 @@ def _print_group(name: str, folders: Sequence[str]) -> None:
         _print_plugin(name, option_name)
 
     common = _fields(conf_dir() / "common.yaml")
-    if fields := [field for field in common if field.startswith(f"{name}.")]:
+    if fields := list(filter(methodcaller("startswith", f"{name}."), common)):
         print("     Each of them also has")
         for field in fields:
             _print_field(field)
