@@ -165,19 +165,20 @@ def _latencies(records: Sequence[Record]) -> Metrics:
 
 def measure_writes(ingests: Sequence[Ingest]) -> Metrics:
     """Figures of what a model wrote; empty without `writer=tools`."""
-    rows = [
-        (ingest.case_id, ingest.seed, ingest.row.written)
-        for ingest in ingests
-        if ingest.row.written is not None
-    ]
-    if not rows:
-        return {}
-
-    # A memory that can't be saved is written from the start for each checkpoint: the last counts.
     longest: dict[tuple[str, int, str], Written] = {}
-    for case_id, seed, own in sorted(rows, key=lambda row: len(row[2].sessions)):
-        first = next((session.session_id for session in own.sessions), "")
-        longest[case_id, seed, first] = own
+    cases: list[tuple[str, int]] = []
+    for ingest in ingests:
+        own = ingest.row.written
+        if own is not None:
+            cases.append((ingest.case_id, ingest.seed))
+            first = own.sessions[0].session_id if own.sessions else ""
+            # A memory that can't be saved is written again for each checkpoint: the last has all.
+            earlier = longest.setdefault((*cases[-1], first), own)
+            if len(own.sessions) > len(earlier.sessions):
+                longest[*cases[-1], first] = own
+
+    if not longest:
+        return {}
 
     written = longest.values()
     calls = errors = writes = read = 0.0
@@ -189,7 +190,7 @@ def measure_writes(ingests: Sequence[Ingest]) -> Metrics:
 
     kept = items = None
     # At each checkpoint, a memory also lists what it stored before.
-    if len({row[:2] for row in rows}) == len(rows):
+    if len(set(cases)) == len(cases):
         items = sum_or_none(case.items for case in written)
         kept = sum_or_none(case.characters for case in written)
 
