@@ -6,7 +6,7 @@ text; `memeval.metrics.lifecycle` counts both.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import filterfalse
@@ -90,13 +90,7 @@ def _judged_words(questions: Sequence[EvalQuestion]) -> set[str]:
 
 
 def _canary_turn(
-    language: Language,
-    rng: Random,
-    anchor: Turn,
-    value: str,
-    *,
-    unspoken: Collection[str],
-    is_fact: bool,
+    language: Language, rng: Random, anchor: Turn, value: str, *, unspoken: set[str], is_fact: bool
 ) -> tuple[str, str]:
     """Speaker and text of a canary. It mentions a word of the turn before it, but none of
     `unspoken`, so that a search for that word also finds the canary.
