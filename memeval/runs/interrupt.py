@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 KEYS_THREAD = "memeval-keys"
 """Name of the thread that waits for Ctrl-C; it holds no lock."""
@@ -182,6 +183,30 @@ def listening() -> Iterator[None]:
             signal.set_wakeup_fd(wakeup)
             os.close(writer)  # which ends the thread
             _keys = None
+
+
+def _forget() -> None:
+    """In a process that a system forked: SIGTERM ends it, as a pool of processes expects, and no
+    signal that it gets counts as one of its parent's.
+    """
+    if str(getattr(signal.getsignal(signal.SIGTERM), "__module__", "")).startswith("memeval."):
+        signal.set_wakeup_fd(-1)
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+
+    _release()
+
+
+def _release() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+# Blocked meanwhile: Python drops the signals that a new process gets before it runs `_forget`.
+os.register_at_fork(
+    before=partial(signal.pthread_sigmask, signal.SIG_BLOCK, SIGNALS),
+    after_in_parent=_release,
+    after_in_child=_forget,
+)
 
 
 def exit_status() -> int:

@@ -210,3 +210,26 @@ def test_publishing_process_ends_with_a_signal(tmp_path: Path, number: signal.Si
     process.wait(60)
     # It finishes its current task: a store whose migrations were interrupted would be lost.
     check_nothing_left(mark, 6 * ENDING_S)
+
+
+POOLS = """
+from multiprocessing import get_context
+from memeval.runs.compute.forked import _outlive_signals
+from memeval.runs.interrupt import listening
+
+with listening():
+    IN_A_WORKER
+    for _ in range(3):
+        with get_context("fork").Pool(2) as pool:
+            assert pool.map(abs, [-1]) == [1]
+"""
+
+
+@pytest.mark.parametrize("worker", ["pass", "_outlive_signals()"], ids=["command", "worker"])
+def test_pool_of_processes_that_a_system_forks_ends(worker: str) -> None:
+    # A pool sends SIGTERM to its processes, and waits until they have ended.
+    code = POOLS.replace("IN_A_WORKER", worker)
+    done = subprocess.run(
+        [sys.executable, "-c", code], timeout=20, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

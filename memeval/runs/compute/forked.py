@@ -50,10 +50,7 @@ def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: in
     """
     # This descriptor is inherited: a signal that comes here would wake the parent's event loop.
     signal.set_wakeup_fd(-1)
-    # A terminal sends Ctrl-C to every process of the group, and a batch system SIGTERM.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A handler, and not SIG_IGN, which programs started by a system would inherit.
-    signal.signal(signal.SIGTERM, lambda *_: None)
+    _outlive_signals()
     # Only the processor time of children that were waited for counts as this command's.
     signal.signal(signal.SIGCHLD, _wait_for_ended)
     while True:
@@ -68,11 +65,19 @@ def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: in
 
         if os.fork() == 0:
             control.close()  # else a worker would keep it open after the forker's death
+            _outlive_signals()
             # A system may start programs, and needs to see how they end.
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             _become_worker(Connection(descriptors[0]), cells, callers)
 
         os.close(descriptors[0])
+
+
+def _outlive_signals() -> None:
+    # A terminal sends Ctrl-C to every process of the group, and a batch system SIGTERM.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A handler, and not SIG_IGN, which programs started by a system would inherit.
+    signal.signal(signal.SIGTERM, lambda *_: None)
 
 
 def _wait_for_ended(*_: object) -> None:
