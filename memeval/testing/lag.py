@@ -11,10 +11,7 @@ from memeval.pipeline.execute.ingest import ingest_calls
 from memeval.records import Turn
 from memeval.testing.check_finding import FACTS, questions_about, sentence_of
 from memeval.testing.sample import sample_case, sample_chunks
-from memeval.testing.under_test import (
-    SystemUnderTest,
-    watched,
-)
+from memeval.testing.under_test import SystemUnderTest, watched
 
 FIRST_PAUSE_S = 0.01
 PAUSE_SHARE = 0.05
