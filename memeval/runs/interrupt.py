@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 
 KEYS_THREAD = "memeval-keys"
 """Name of the thread that waits for Ctrl-C; it holds no lock."""
@@ -197,16 +196,16 @@ def _forget() -> None:
     _release()
 
 
+def _hold() -> None:
+    _thread_state.mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+
+
 def _release() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    signal.pthread_sigmask(signal.SIG_SETMASK, _thread_state.mask)
 
 
 # Blocked meanwhile: Python drops the signals that a new process gets before it runs `_forget`.
-os.register_at_fork(
-    before=partial(signal.pthread_sigmask, signal.SIG_BLOCK, SIGNALS),
-    after_in_parent=_release,
-    after_in_child=_forget,
-)
+os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_forget)
 
 
 def exit_status() -> int:
