@@ -63,8 +63,11 @@ def check_types(function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-def _kinds(annotation: str, names: dict[str, Any]) -> tuple[Any, ...]:
+def _kinds(annotation: Any, names: dict[str, Any]) -> tuple[Any, ...]:
     """The alternatives of an annotation; empty if one of them can't be compared."""
+    if not isinstance(annotation, str):
+        return ()  # `self` has none
+
     # A string, because of `__future__`. `get_type_hints` would need the types of the result, too.
     annotated = eval(annotation, names)
     is_union = get_origin(annotated) in (Union, types.UnionType)

@@ -105,8 +105,8 @@ def test_fault_of_recall_in_the_search_tool_has_its_location() -> None:
 
 def test_run_sync_in_a_plain_recall_is_refused_with_the_way_out() -> None:
     async def ask() -> None:
-        run_sync = Bridge().run_sync
-        await watched(lambda: run_sync(asyncio.sleep(0))).call("answer", QUERY)
+        run_sync, part = Bridge().run_sync, asyncio.get_running_loop().create_future()
+        await watched(lambda: run_sync(part)).call("answer", QUERY)
 
     told = "RuntimeError: run_sync was called on the event loop, where a plain recall.. runs"
     with pytest.raises(SystemFaultError, match=f"in answer: {told}.*: await the part in an async"):
