@@ -374,10 +374,6 @@ async def _request(watched: Watched, operation: EvalOperation, method: str) -> i
 
 async def search_for(watched: Watched, probes: Sequence[str]) -> list[str] | None:
     """The first results of each probe; None if the system can't be searched."""
-    # A class may follow the contract without inheriting from it.
-    if not hasattr(watched.system, "probe"):
-        return None
-
     texts: list[str] = []
     for words in probes:
         with metered(Ledger()):
