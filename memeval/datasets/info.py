@@ -96,6 +96,9 @@ class DatasetInfo:
 
     def part_named(self, name: str) -> DatasetInfo:
         """The entry of the file of this name, without hashes if it is not registered."""
+        if self.file.rpartition("/")[2] == name:
+            return self  # the data set is this file
+
         for file in self.files:
             if file.name == name:
                 return self.part(file)

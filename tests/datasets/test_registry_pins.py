@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memeval.datasets.contract import DatasetInfo
-from memeval.datasets.locate import check_pin, shipped_digest
+from memeval.datasets.locate import build, check_pin, shipped_digest
 from memeval.datasets.registry import DATASETS
 
 SHA256 = re.compile("[0-9a-f]{64}")
@@ -48,3 +48,8 @@ def test_only_shipped_sets_are_pinned_without_a_digest(name: str) -> None:
     info = DATASETS[name]
     shipped = shipped_digest(info)
     assert (shipped is None) == (info.url is not None)
+
+
+@pytest.mark.parametrize("name", [name for name in DATASETS if name.startswith("demo")])
+def test_demonstration_is_the_file_that_ships(name: str, tmp_path: Path) -> None:
+    assert build(name, tmp_path).open().pinned
