@@ -25,6 +25,11 @@ def test_claims_without_a_run_lists_all_claims(tmp_path: Path) -> None:
     assert json.loads(completed(tmp_path, "claims", "--json").out)[0]["name"]
 
 
+def assert_fits_but_for_urls(text: str) -> None:
+    for line in text.split("\n"):
+        assert len(line) <= WIDTH or len(line.split()) == 1
+
+
 def test_show_prints_source_figures_and_disputes_of_claims(tmp_path: Path) -> None:
     done = completed(tmp_path, "claims", "show", "cogcanvas_v2", "zep_2025_first")
     assert "arXiv 2601.00821" in done.out and "accuracy 32.4" in done.out
@@ -33,8 +38,7 @@ def test_show_prints_source_figures_and_disputes_of_claims(tmp_path: Path) -> No
     assert "retrieval: not disclosed; k: not disclosed error: not disclosed; repeats: not" in text
     # A URL is not broken, so that it can be copied.
     assert "really-sota-in-agent-memory\n" in done.out
-    lines = done.out.split("\n")
-    assert all(len(line) <= WIDTH or len(line.split()) == 1 for line in lines)
+    assert_fits_but_for_urls(done.out)
 
 
 def test_reproduce_prints_the_command_and_what_is_not_matched(
@@ -67,7 +71,7 @@ def test_explain_measures_the_effect_of_the_recorded_judge(tmp_path: Path, data_
     assert "−20.3 points [−23.6, −17.0], to 54.0: the same answers by keyword (run " in text
     assert "−8.2 points, to 66.2: mean of the categories' means" in text
     assert "reading model not disclosed" in text and "not measured here: memeval can't" in text
-    assert max(map(len, done.out.split("\n"))) <= WIDTH
+    assert_fits_but_for_urls(done.out)
 
     content = json.loads(completed(tmp_path, "explain", recorded, "zep_2025_first", "--json").out)
     assert content["own"] == pytest.approx(74.35, abs=0.01) and content["not_measured"]["file"]
