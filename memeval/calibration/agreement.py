@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from itertools import combinations, starmap
+from itertools import combinations
 from typing import Any
 
 from msgspec import Struct
@@ -112,7 +111,7 @@ def measure_agreement(runs: Sequence[Run]) -> Agreement:
         answers=len(rows),
         unshared=len(units) - len(rows),
         alpha=krippendorff_alpha(rows),
-        pairs=tuple(starmap(partial(_pair, rows), combinations(range(len(answers)), 2))),
+        pairs=tuple(_pair(rows, *pair) for pair in combinations(range(len(answers)), 2)),
         differing=tuple(differing),
         left_out=tuple(left_out),
     )

@@ -215,7 +215,7 @@ async def _probe(
     except BaseExceptionGroup as errors:
         raise first_error(errors) from errors
 
-    return list(map(asyncio.Task.result, tasks))
+    return [task.result() for task in tasks]
 
 
 def count_kinds(probed: Sequence[ProbedItem]) -> list[KindResult]:

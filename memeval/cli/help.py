@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Sequence
-from operator import methodcaller
 from pathlib import Path
 
 from memeval.config.overrides import INTEGER_GROUPS
@@ -124,7 +123,7 @@ def _print_group(name: str, folders: Sequence[str]) -> None:
         _print_plugin(name, option_name)
 
     common = _fields(conf_dir() / "common.yaml")
-    if fields := list(filter(methodcaller("startswith", f"{name}."), common)):
+    if fields := [field for field in common if field.startswith(f"{name}.")]:
         print("     Each of them also has")
         for field in fields:
             _print_field(field)

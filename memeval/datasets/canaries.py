@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import filterfalse
 from random import Random
 
 from memeval.datasets.chance import pick
@@ -95,9 +94,12 @@ def _canary_turn(
     """Speaker and text of a canary. It mentions a word of the turn before it, but none of
     `unspoken`, so that a search for that word also finds the canary.
     """
-    terms = (term for term in search_terms(anchor.text) if len(term) <= LONGEST_TOPIC)
-    spoken = filterfalse(unspoken.__contains__, terms)
-    topic = max(spoken, key=len, default=language.attributes["plan"]["word"])
+    terms = [
+        term
+        for term in search_terms(anchor.text)
+        if len(term) <= LONGEST_TOPIC and term not in unspoken
+    ]
+    topic = max(terms, key=len, default=language.attributes["plan"]["word"])
     if not is_fact:
         text = language.orders.format(name=anchor.speaker, word=topic, value=value)
         return anchor.speaker, text

@@ -41,8 +41,8 @@ class AccuracyJudge(Judge):
             return self.unscored(f"names no choice: '{quoted}'")
 
         # By their texts: a choice that is listed twice is right at both positions.
-        texts = frozenset(map(question.choices.__getitem__, chosen))
-        right = frozenset(map(question.choices.__getitem__, question.right_choices))
+        texts = frozenset(question.choices[position] for position in chosen)
+        right = frozenset(question.choices[position] for position in question.right_choices)
         score = jaccard if question.multi_select else exact_set
         chosen_labels = ", ".join(map(question.choice_labels.label, chosen))
         label = Label.CORRECT if texts == right else Label.WRONG

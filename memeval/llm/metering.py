@@ -171,7 +171,7 @@ def totals(usages: Iterable[Usage]) -> tuple[Usage, ...]:
         )
         sums[key] = _add(sums[key], usage) if key in sums else usage
 
-    return tuple(map(sums.__getitem__, sorted(sums)))
+    return tuple(sums[key] for key in sorted(sums))
 
 
 def _add(a: Usage, b: Usage) -> Usage:

@@ -41,7 +41,7 @@ def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> list[st
             else:
                 split[group] = None
 
-        groups = [group for group in split if not any(map(group.__lt__, split))]
+        groups = [group for group in split if not any(group < other for other in split)]
 
     return letters_by_item(count, groups)
 

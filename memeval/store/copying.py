@@ -180,7 +180,7 @@ class Copying:
         lines = _readable(source.read(new))
         target.put(lines)
         problem = "" if target.read(list(lines)) == lines else "the copy can't be read back"
-        digest = digest_of(map(lines.__getitem__, sorted(lines)))
+        digest = digest_of(lines[ref] for ref in sorted(lines))
         return Copied(
             StoredKind.TEXTS, name, new=len(lines), present=already, digest=digest, problem=problem
         )

@@ -298,9 +298,9 @@ def test_rows_of_a_conversation_must_share_a_haystack(tmp_path: Path) -> None:
 
 def test_damaged_file_is_refused_with_the_line(tmp_path: Path) -> None:
     cut = json.dumps(row("conv-1_q1"))[:200]
-    assert "line 2 is not JSON" in failure(tmp_path, row(), cut) and "is it cut off?" in failure(
+    assert "line 2 is not JSON" in failure(
         tmp_path, row(), cut
-    )
+    ) and "the line ends there: is it cut off?" in failure(tmp_path, row(), cut)
     assert failure(tmp_path, "[1]") == "line 1 is a list, not an object."
     assert failure(tmp_path).endswith("contains no questions.")
     path = write_rows(tmp_path, [row()])

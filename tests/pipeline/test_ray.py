@@ -128,6 +128,7 @@ def test_local_cluster_makes_the_same_records(memeval: Command, tmp_path: Path) 
         (("hydra.launcher.address=nonsense",), "must be HOST:PORT"),
         slow(("hydra.launcher.address=ray://127.0.0.1:10001",), "must be HOST:PORT"),
         slow(("hydra.launcher.workers=0",), "must be at least 1"),
+        slow(("+hydra.launcher.foo=1",), "unexpected keyword argument 'foo'"),
         slow(("hydra.launcher.variables=[NOT_SET_ANYWHERE]",), "NOT_SET_ANYWHERE is not set"),
         slow(("budget.calls=5",), "a budget can't be enforced with hydra/launcher=ray"),
     ],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -103,7 +102,7 @@ def import_files(
     if form in UNORDERED:
         messages = cases.sorted_by_time(messages, log)
     if redactor is not None:
-        messages = list(map(partial(_redacted, redactor=redactor), messages))
+        messages = [_redacted(message, redactor) for message in messages]
         questions = _redacted_in(questions, redactor)
 
     case = options.case or FORMS[form].case
@@ -340,7 +339,7 @@ def _redacted_in(value: Any, redactor: Redactor) -> Any:
     if isinstance(value, str):
         return redactor.redact(value)
     if isinstance(value, list | tuple):
-        return list(map(partial(_redacted_in, redactor=redactor), value))
+        return [_redacted_in(item, redactor) for item in value]
     if isinstance(value, dict):
         return {name: _redacted_in(item, redactor) for name, item in value.items()}
 

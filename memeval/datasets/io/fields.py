@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,10 @@ def parse_json(
     Raises `UserError` naming the position if it is not UTF-8 or not JSON, or if `make_object`
     refuses an object.
     """
-    location = str(path) if line is None else f"{path}: line {line}"
+    location, part = str(path), "file"
+    if line is not None:
+        location, part = f"{path}: line {line}", "line"
+
     text = decode(content, location)
     try:
         return json.loads(text, object_pairs_hook=make_object)
@@ -61,9 +63,9 @@ def parse_json(
         if line is None:
             where = f"line {error.lineno}, {where}"
 
-        # An unterminated string takes the rest of the file.
+        # An unterminated string takes the rest of the text.
         if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string"):
-            where += " (the file ends there: is it cut off?)"
+            where += f" (the {part} ends there: is it cut off?)"
 
         what = error.msg.removesuffix(" at")
         raise UserError(f"{location} is not JSON: {what} at {where}.", REPLACE) from error
@@ -159,7 +161,7 @@ class Fields(Struct, frozen=True):
         if not all(isinstance(item, str) for item in items):
             raise self.wrong(name, "contains something that is not a string")
 
-        return list(map(partial(self._whole, name), items))
+        return [self._whole(name, item) for item in items]
 
     def answer(self, name: str) -> str:
         """A field that must be a string or a number, as a string; never empty."""
@@ -186,7 +188,18 @@ class Fields(Struct, frozen=True):
         noun: str = "date",
     ) -> datetime:
         """A field that must be a time; otherwise `parse` returns None or raises ValueError."""
-        text = self.text(name)
+        return self.as_time(name, self.text(name), parse, example, noun=noun)
+
+    def as_time(
+        self,
+        name: str,
+        text: str,
+        parse: Callable[[str], datetime | None],
+        example: str,
+        *,
+        noun: str = "date",
+    ) -> datetime:
+        """`time` for the text of a field, or of an item that `name` names."""
         try:
             time = parse(text)
         except ValueError:

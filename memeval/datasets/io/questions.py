@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
-from itertools import starmap
 from typing import Any
 
 from msgspec import Struct
@@ -84,7 +82,8 @@ class QuestionReader:
 
     def read_all(self, values: Sequence[Any]) -> tuple[EvalQuestion, ...]:
         """The questions that have no mistake; the mistakes of the others are noted."""
-        return tuple(filter(None, starmap(self.read, enumerate(values))))
+        questions = [self.read(number, value) for number, value in enumerate(values)]
+        return tuple(filter(None, questions))
 
     def read(self, number: int, value: Any) -> EvalQuestion | None:
         """A question; None if it has a mistake, which is noted."""
@@ -202,7 +201,7 @@ def _golds(entry: FileEntry) -> list[str]:
     if not isinstance(values, list):
         values = [values]
 
-    texts = map(partial(entry.answer, name), values)
+    texts = [entry.answer(name, value) for value in values]
     return list(map(str.strip, filter(None, texts)))
 
 

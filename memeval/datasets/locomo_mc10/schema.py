@@ -122,8 +122,7 @@ def _sessions(row: Fields) -> Iterator[Session]:
             raise row.wrong("haystack_sessions", f"has no list of turns for session_{number}")
 
         name = f"haystack_session_datetimes[{number}]"
-        dated = structs.replace(row, values={name: date})
-        time = dated.time(name, datetime.fromisoformat, "2023-05-08T13:56:00")
+        time = row.as_time(name, date, datetime.fromisoformat, "2023-05-08T13:56:00")
         spoken = []
         for position, turn in enumerate(turns):
             spoken.append(_split_speaker(Fields.of(row.path, f"{place}[{position}]", turn)))

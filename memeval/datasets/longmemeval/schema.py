@@ -8,11 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import starmap
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from memeval.datasets.io.fields import Fields, kind_of
 from memeval.records import EvalCase, EvalQuestion, Session, Turn
@@ -66,7 +64,7 @@ def read_item(item: Fields, index: int, roles: Roles) -> tuple[EvalCase, dict[st
 
     # The file is sorted by day, but not always within a day.
     ordered = sorted(dated, key=lambda session: session.started_at)
-    sessions = tuple(starmap(_session, enumerate(ordered, start=1)))
+    sessions = tuple(_session(number, session) for number, session in enumerate(ordered, start=1))
     question = _question(
         item=item, question_id=question_id, answerable=answerable, evidence=_evidence(ordered)
     )
@@ -128,7 +126,7 @@ def _read_session(
     item: Fields, number: int, turns: object, date: str, roles: Roles
 ) -> _DatedSession:
     name = f"haystack_dates[{number}]"
-    started_at = replace(item, values={name: date}).time(name, parse_date, EXAMPLE)
+    started_at = item.as_time(name, date, parse_date, EXAMPLE)
     if not isinstance(turns, list):
         raise item.wrong(f"haystack_sessions[{number}]", f"is {kind_of(turns)}, not a list")
 

@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import unquote
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from memeval.datasets.io.fields import KINDS, Fields, kind_of, parse_json, quoted
 from memeval.datasets.io.json_stream import stream_list
@@ -249,4 +248,4 @@ def _date(metadata: Fields, name: str, text: str | None) -> datetime | None:
     if text is None:
         return None
 
-    return replace(metadata, values={name: text}).time(name, parse_date, EXAMPLE)
+    return metadata.as_time(name, text, parse_date, EXAMPLE)

@@ -172,10 +172,10 @@ def measure_writes(ingests: Sequence[Ingest]) -> Metrics:
         if own is not None:
             cases.append((ingest.case_id, ingest.seed))
             first = own.sessions[0].session_id if own.sessions else ""
+            key = (ingest.case_id, ingest.seed, first)
             # A memory that can't be saved is written again for each checkpoint: the last has all.
-            earlier = longest.setdefault((*cases[-1], first), own)
-            if len(own.sessions) > len(earlier.sessions):
-                longest[*cases[-1], first] = own
+            if len(own.sessions) > len(longest.setdefault(key, own).sessions):
+                longest[key] = own
 
     if not longest:
         return {}

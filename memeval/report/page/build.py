@@ -220,9 +220,12 @@ def sentences(cells: Sequence[CellData], runs: Sequence[PageRun]) -> tuple[str, 
 
     best = max(ranked, key=lambda cell: cell.accuracy.value or 0.0)
     highest = [cell.label for cell in ranked if cell.accuracy.value == best.accuracy.value]
-    verb = "has" if len(highest) == 1 else "have"
+    names, verb = highest[-1], "has"
+    if len(highest) > 1:
+        names, verb = f"{', '.join(highest[:-1])} and {names}", "have"
+
     return (
-        f"{' and '.join(highest)} {verb} the highest accuracy of {counted(len(ranked), 'run')}, "
+        f"{names} {verb} the highest accuracy of {counted(len(ranked), 'run')}, "
         f"{percent(best.accuracy.value)} %.",
         "Whether this is more than chance is not tested here.",
     )

@@ -96,10 +96,21 @@ class SweepLauncher(Launcher):
 class RayLauncher(SweepLauncher):
     """A `SweepLauncher` that spreads the cases over the workers of a Ray cluster."""
 
-    def __init__(self, keep_going: bool = False, **settings: Any) -> None:
-        """`settings` are those of `start_ray`."""
+    def __init__(
+        self,
+        address: str | None = None,
+        workers: int | None = None,
+        cases: int | None = None,
+        variables: Sequence[str] = (),
+        keep_going: bool = False,
+    ) -> None:
         super().__init__(keep_going=keep_going)
-        self._settings = settings
+        self._settings: dict[str, Any] = {
+            "address": address,
+            "workers": workers,
+            "cases": cases,
+            "variables": variables,
+        }
 
     def start(self, plan: Plan) -> ComputePool | None:
         from memeval.runs.launch.ray_launcher import start_ray

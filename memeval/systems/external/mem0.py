@@ -451,7 +451,7 @@ class Mem0(RecallSystem):
             store.collection_name, self._ids, with_payload=True, with_vectors=True
         )
         by_id = {str(row.id): row for row in rows}
-        return list(map(by_id.__getitem__, self._ids))
+        return [by_id[name] for name in self._ids]
 
     def _rows_of(self, user: str) -> list[Any]:
         name = user or OWN_USER
