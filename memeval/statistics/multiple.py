@@ -41,7 +41,7 @@ def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> list[st
             else:
                 split[group] = None
 
-        groups = [group for group in split if not any(group < other for other in split)]
+        groups = [group for group in split if not _is_within(group, split)]
 
     return letters_by_item(count, groups)
 
@@ -54,6 +54,10 @@ def letters_by_item(count: int, groups: Iterable[frozenset[int]]) -> list[str]:
             letters[item] += _letter(index)
 
     return letters
+
+
+def _is_within(group: frozenset[int], others: Iterable[frozenset[int]]) -> bool:
+    return any(group < other for other in others)
 
 
 def _letter(index: int) -> str:
