@@ -4,8 +4,6 @@ The Python API is loaded when it is first used: `import memeval` takes no time. 
 declares it for type checkers.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 __version__ = "0.2.0.dev0"

@@ -1,7 +1,5 @@
 """Entry point: the first word chooses a command; without one, the command is run."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ traceback, and exits with status 2. A `WorldError` is a fault of the outside wor
 disk): it becomes the status of the affected record, never a score.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from importlib.util import find_spec

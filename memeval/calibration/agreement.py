@@ -1,7 +1,5 @@
 """How far several judges agree on the same answers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any

@@ -4,8 +4,6 @@ Each is appended to a wrong answer, or to its question or its reference. They ar
 verdict in the judge's form, always by the same rules.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable, Iterator
 

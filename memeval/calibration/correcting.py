@@ -1,7 +1,5 @@
 """Corrects a run's accuracy for its judge's errors, with labels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

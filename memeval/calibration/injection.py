@@ -1,7 +1,5 @@
 """How often known attacks make a judge call a wrong answer right."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import cycle

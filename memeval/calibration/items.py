@@ -1,7 +1,5 @@
 """Probe items: answers that are known to be right, or to be wrong in a known way."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Corrects an accuracy with labels of other answers: a range over kinds of wrong answer."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path

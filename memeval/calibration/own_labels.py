@@ -1,7 +1,5 @@
 """Corrects an accuracy with labels of the run's own answers: PPI++."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 

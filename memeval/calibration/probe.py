@@ -1,7 +1,5 @@
 """Asks a judge about answers that are known to be right or wrong."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence

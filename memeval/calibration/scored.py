@@ -2,8 +2,6 @@
 of them to label: stratified, and the same for the same seed.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

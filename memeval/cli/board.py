@@ -1,7 +1,5 @@
 """`python -m memeval board FOLDER -o SITE`: packages side by side, as a static site."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from memeval.cli.parser import Parser

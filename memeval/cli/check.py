@@ -2,8 +2,6 @@
 follows the rules that figures depend on.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """`python -m memeval claims [list | show NAME | reproduce NAME | RUN ...]`: published figures."""
 
-from __future__ import annotations
-
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence

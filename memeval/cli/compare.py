@@ -1,7 +1,5 @@
 """`python -m memeval compare [RUN ...] [sweep=…] [--baseline RUN]`: finished runs, compared."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

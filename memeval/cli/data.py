@@ -3,8 +3,6 @@
 `make` also takes settings, and the published files or folders that a data set is made from.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from argparse import Namespace

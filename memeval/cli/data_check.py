@@ -1,7 +1,5 @@
 """`python -m memeval data check FILE`: reports every mistake in your own file."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`python -m memeval data draft FILE --n N` and `data grow FILE`: a model proposes questions."""
 
-from __future__ import annotations
-
 import tempfile
 from argparse import Namespace
 from collections import Counter

@@ -1,7 +1,5 @@
 """`python -m memeval data freeze | diff | merge | power`: versions of your own data."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`python -m memeval data import FILE… --into FILE`: your own conversations as a data set."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

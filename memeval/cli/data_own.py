@@ -1,7 +1,5 @@
 """The actions of `data` on your own data, and their arguments."""
 
-from __future__ import annotations
-
 FORM_NAMES = (
     "chatgpt, claude, messages, sharegpt, agent, slack, telegram, whatsapp, table, locomo, "
     "longmemeval, memory_agent_bench"

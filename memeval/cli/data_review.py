@@ -1,7 +1,5 @@
 """`python -m memeval data review FILE`: decides which of your own questions are kept."""
 
-from __future__ import annotations
-
 import getpass
 import signal
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """A data set with settings from the command line of `data`, such as `dataset.field=value`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`python -m memeval data stats NAME`: a data set as a table like the published ones."""
 
-from __future__ import annotations
-
 import io
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """`python -m memeval explain RUN CLAIM`: why a run's figure differs from a published one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

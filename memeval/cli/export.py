@@ -1,7 +1,5 @@
 """`python -m memeval export RUN --to TOOL`: a finished run in the files of another tool."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from memeval.api.exporting import HF, INSPECT, TOOLS, WANDB

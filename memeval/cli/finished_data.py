@@ -5,8 +5,6 @@ opened: the data set is looked up by name among the built-in ones and the frozen
 folder, or read from a file that the user names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -2,8 +2,6 @@
 its baseline.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """Text of `--help`, read from the YAML files so that it is quick and correct."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`python -m memeval history [FILTER ...]`: a system's figures over its versions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

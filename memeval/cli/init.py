@@ -2,8 +2,6 @@
 board.
 """
 
-from __future__ import annotations
-
 import ast
 import keyword
 import re

@@ -1,7 +1,5 @@
 """`python -m memeval judge probe | calibrate | agree`: how far a judge can be trusted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from memeval.cli.main import load

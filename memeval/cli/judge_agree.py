@@ -1,7 +1,5 @@
 """`python -m memeval judge agree RUN RUN ...`: several judges on the same answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from memeval.api.selecting import select_runs

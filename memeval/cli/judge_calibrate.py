@@ -1,7 +1,5 @@
 """`python -m memeval judge calibrate RUN --labels FILE`: corrects an accuracy for judge errors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from memeval.api.judging import calibrate as calibrate_run

@@ -1,7 +1,5 @@
 """`python -m memeval judge probe [overrides]`: tests a judge on known right and wrong answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`python -m memeval label RUN`: answers of a run, drawn at random, for a person to label."""
 
-from __future__ import annotations
-
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """`python -m memeval lint RUN ...`: problems that would make a run look better than it is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`python -m memeval list [FILTER ...]`: the finished runs of this home."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Chooses the command, and turns errors into one clear line and an exit status."""
 
-from __future__ import annotations
-
 import errno
 import importlib
 import os

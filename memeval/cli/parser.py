@@ -1,7 +1,5 @@
 """The parser of a command's own arguments: built from its usage, with errors on one line."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

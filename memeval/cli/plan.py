@@ -1,7 +1,5 @@
 """`python -m memeval plan [overrides]`: work and cost of a run or a sweep. Nothing is run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

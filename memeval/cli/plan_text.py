@@ -1,7 +1,5 @@
 """A forecast as lines for people."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

@@ -2,8 +2,6 @@
 only have to ask questions.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Serves the page of a review on loopback, for one reviewer, until Ctrl-C."""
 
-from __future__ import annotations
-
 import hmac
 import secrets
 import sys

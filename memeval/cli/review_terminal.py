@@ -1,7 +1,5 @@
 """A review on the terminal: questions are asked one by one, and shown as text."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator, Sequence

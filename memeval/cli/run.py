@@ -2,8 +2,6 @@
 printed.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

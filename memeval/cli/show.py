@@ -1,7 +1,5 @@
 """`python -m memeval show RUN [QUESTION]`: a run, or everything about one of its questions."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches

@@ -2,8 +2,6 @@
 unneeded data, finds damage, and copies to a database and back.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

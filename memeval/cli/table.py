@@ -1,7 +1,5 @@
 """`python -m memeval table RUN ...`: finished runs as the table of a paper."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from memeval.api.comparing import table as table_of

@@ -1,7 +1,5 @@
 """`python -m memeval unpack FILE`: adds the runs of a package to those of this home."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from memeval.cli.parser import Parser

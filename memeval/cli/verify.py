@@ -1,7 +1,5 @@
 """`python -m memeval verify [RUN ... | PACKAGE ...]`: checks that runs are as measured."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from functools import partial

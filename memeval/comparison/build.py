@@ -1,7 +1,5 @@
 """Compares finished runs: pairs, refusals, differences, adjusted p and letters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations

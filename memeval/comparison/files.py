@@ -1,7 +1,5 @@
 """A comparison as files: Markdown, CSV, JSON and LaTeX."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

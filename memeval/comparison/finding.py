@@ -1,7 +1,5 @@
 """Finds finished runs: by key, name, MLflow run id or folder, and by common properties."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The page of a comparison, next to its other files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One run minus another, on the questions that both scored."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 

@@ -4,8 +4,6 @@ Runs that differ in one of them are different experiments. Comparing them is ref
 reason, unless `--force` is given.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec import structs

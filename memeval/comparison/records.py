@@ -1,7 +1,5 @@
 """A comparison as shown, stored and embedded: plain figures, no text to be parsed again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

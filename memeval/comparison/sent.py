@@ -1,7 +1,5 @@
 """Counts the questions on which two runs sent the same prompt: equal prompts get equal answers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Sentences on differences: words first, figures after, and no more than the data show."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Whether differences are more than chance: adjusted p by flipping conversations, and letters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, combinations

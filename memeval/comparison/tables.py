@@ -1,7 +1,5 @@
 """A comparison for the terminal, in 80 columns."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Differences in figures and sentences that promise no more than the data show."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from memeval.comparison.records import (

@@ -5,8 +5,6 @@ from the environment. The error for a setting that contains a secret names the s
 repeat its value.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Finds the class behind a path `package.module:Class`."""
 
-from __future__ import annotations
-
 import importlib
 import traceback
 from inspect import isabstract

@@ -1,7 +1,5 @@
 """How a run is filed: experiment, tags, note, sweep. None of these changes a result."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ after `-m`. The cells of all grids become options of the group `cell`, `cell=<sw
 which the sweep then runs.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

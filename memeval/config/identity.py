@@ -3,8 +3,6 @@
 Settings declare their stage. Data, templates, classes and code contribute digests.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

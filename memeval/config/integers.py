@@ -5,8 +5,6 @@ these groups are quoted on entry (the command line, a sweep's parameters), and a
 our own (`served.py`) serves `<group>/<integer>`. Hydra is not patched.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any

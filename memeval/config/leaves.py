@@ -1,7 +1,5 @@
 """A config as leaves by dotted path, and settings as YAML."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """The groups and fields in conf/, and the error for an unknown name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache

@@ -1,7 +1,5 @@
 """The options of a group, built-in and installed, and their classes, without Hydra."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Generic, TypeVar
 

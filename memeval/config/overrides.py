@@ -5,8 +5,6 @@ fields of the option that it replaces. Such an option is named by the path, or b
 and the path: `system='rag:my.module:Class'` runs the class as `rag`.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Paths of the project."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ if a name is not one of memeval's own, and when a part is loaded. The search imp
 them.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import defaultdict

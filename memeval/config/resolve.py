@@ -1,7 +1,5 @@
 """From Hydra's composition to the typed, checked `RunConfig`."""
 
-from __future__ import annotations
-
 import copy
 import os
 import re

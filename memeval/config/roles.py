@@ -1,7 +1,5 @@
 """Roles of models. Unset fields come from the answers' model; limits are per URL and key."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Sequence
 from itertools import combinations

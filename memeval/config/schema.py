@@ -5,8 +5,6 @@
 `runtime`: changes nothing that is stored (a time limit, the place of logs).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -6,8 +6,6 @@ files, and classes, whose options have the fields of their settings type. A clas
 by its path (`overrides.py`) is served like these.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reads settings of a system or a data set into the dataclass that declares them."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace

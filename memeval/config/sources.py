@@ -1,7 +1,5 @@
 """The code behind a result: a digest of its sources, or in a release, the version."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Refuses values of the right type that make no sense."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -4,8 +4,6 @@ No question asks for one. A memory that returns one does not keep its users apar
 text; `memeval.metrics.lifecycle` counts both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Seeded choice, the same on every machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from random import Random

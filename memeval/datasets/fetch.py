@@ -1,7 +1,5 @@
 """Downloads data sets, and checks existing files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -5,8 +5,6 @@ appended. Its date is its `time`, never part of the content. Ids are built from 
 ids and counters: they reveal nothing about evidence.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """Groups values by key, and finds repeated names."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import TypeVar

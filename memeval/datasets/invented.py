@@ -1,7 +1,5 @@
 """The words of generated cases and canaries, and values that occur nowhere else."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from random import Random
 

@@ -1,7 +1,5 @@
 """Finds data sets by name, and checks their files."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager

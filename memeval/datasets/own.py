@@ -1,7 +1,5 @@
 """The base of data sets that read a user's own file, with its questions and categories."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 

@@ -4,8 +4,6 @@ A benchmark's package has its `info.yaml` next to the adapter; the YAML in conf/
 adapter's class. So nothing is registered here: this module looks both up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

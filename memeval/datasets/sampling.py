@@ -6,8 +6,6 @@ question represents several questions of its category; their number is its *weig
 weighted, so that they estimate those of all questions.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The settings of every data set: which of its questions are asked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Counts a data set case by case, for tables like those in papers about data sets."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Downloads a file into a partial file, and continues an earlier download that broke off."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from http.client import HTTPException, HTTPResponse
 from typing import NoReturn

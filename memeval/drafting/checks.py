@@ -1,7 +1,5 @@
 """The checks of a proposed question that need a model: the readers and the judge of a run."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Source of each drafted question: its case, its kind, and the parts of its sessions."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Accuracy of choosing: compares the choices that a reply names with the right ones."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from memeval.judges.contract import Judge, Metrics

@@ -1,7 +1,5 @@
 """The parts of a judge's reply: the reply without its thinking, and its only JSON object."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache

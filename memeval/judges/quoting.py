@@ -4,8 +4,6 @@ No object, mark or word that occurs in an answer is ever a verdict in its favour
 writes it. So texts are compared as they are and after each round of unescaping.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import html

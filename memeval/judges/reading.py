@@ -4,8 +4,6 @@ The judged answer influences these replies: judges quote it, obey it, or stop in
 So a label counts only if the reply leaves no doubt that the judge gave it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Takes the verdicts that another program recorded with its answers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import ClassVar

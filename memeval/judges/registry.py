@@ -2,8 +2,6 @@
 them apply to a kind of answer, and which one `judge=auto` selects.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cache
 from operator import attrgetter

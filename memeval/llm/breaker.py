@@ -8,8 +8,6 @@ a database that can't store replies any more stops all work.
 Stopped work sends no further call. Its calls under way may still finish: they are paid for.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress

@@ -6,8 +6,6 @@ checksum. An entry that does not match it is dropped and requested again. A dama
 aside, and its sound entries are copied.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import sqlite3

@@ -1,7 +1,5 @@
 """The interface of the reply cache for callers of models, whether it is a file or a database."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeVar

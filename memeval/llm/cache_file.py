@@ -1,7 +1,5 @@
 """The cache's file: tables, checksums, companion files and the meaning of SQLite's errors."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Calls an endpoint through the cache: one caller sends a request, the others wait."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar

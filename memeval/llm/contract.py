@@ -4,8 +4,6 @@
 this is its only difference from a model.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

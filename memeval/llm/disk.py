@@ -1,7 +1,5 @@
 """The disk on which replies are stored: a reply that can't be stored is paid for and lost."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 import time

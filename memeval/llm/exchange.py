@@ -4,8 +4,6 @@ A reply may wait for a busy event loop. That time is spent on this machine, not 
 kernel knows when the last bytes of a connection arrived.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 import sys

@@ -1,7 +1,5 @@
 """The failure of one try of a call: its message, its kind, and the consequences of the kind."""
 
-from __future__ import annotations
-
 import json
 import socket
 import ssl

@@ -5,8 +5,6 @@ sender holds a lease of the request. If that process dies, its lease ends, and a
 takes over. The others find the reply in the cache.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence

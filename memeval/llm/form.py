@@ -1,7 +1,5 @@
 """A form that a model fills: headings, fields `- Name:`, and lines below each field."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

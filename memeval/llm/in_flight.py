@@ -1,7 +1,5 @@
 """Requests in progress. The first Ctrl-C waits for them, since they are paid for."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """The API keys for the URLs that are called."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit

@@ -5,8 +5,6 @@ no clock is read, and a lock holds no data, so a full disk does not matter. On a
 such locks, leases apply only within this process.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """How much an endpoint is used."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Requests that memory systems send to a model at ingest, typed for the offline reader."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from memeval.llm.contract import FixedSampling, TemplatePrompt

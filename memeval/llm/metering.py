@@ -4,8 +4,6 @@ A context variable carries the ledger, so that no function needs an extra argume
 `asyncio.to_thread` copies the variable into worker threads.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """A stand-in for a language model, to try a set-up for free; its figures mean nothing."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

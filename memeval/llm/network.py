@@ -1,7 +1,5 @@
 """The run's endpoints and caches, for models, embedders and rerankers."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from memeval.llm.cache_contract import ReplyCache

@@ -1,7 +1,5 @@
 """A model behind an OpenAI-compatible endpoint, with the response cache in front of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

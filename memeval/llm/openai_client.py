@@ -3,8 +3,6 @@
 The package takes a second to import, so this module is imported only before the first such call.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The health of an endpoint: in an outage its callers pause, and one of them tries again."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable, Coroutine

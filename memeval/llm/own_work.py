@@ -5,8 +5,6 @@ A latency that included waits for the event loop would grow with the number of q
 It would compare positions in a queue instead of systems.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import sys

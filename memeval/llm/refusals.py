@@ -1,7 +1,5 @@
 """Hints for an endpoint that refuses a parameter of a request."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

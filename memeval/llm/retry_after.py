@@ -1,7 +1,5 @@
 """How long an endpoint asks to wait before the next request."""
 
-from __future__ import annotations
-
 import math
 import re
 import time

@@ -5,8 +5,6 @@ complete, the name of its folder ends in `.repair`: a repair that was killed is 
 new file gets its name in one step. The caller holds the cache's lock.
 """
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import time

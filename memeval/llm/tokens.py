@@ -1,7 +1,5 @@
 """Counts tokens without a network: for contexts, and for endpoints that report no usage."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache

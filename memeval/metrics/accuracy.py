@@ -1,7 +1,5 @@
 """The accuracy of a run, with the effect of the judge's errors."""
 
-from __future__ import annotations
-
 from memeval.metrics.formats import NONE, count, percent, span, with_interval
 from memeval.metrics.metric import PAPER, REPEATS, Metric
 from memeval.results import Record, RunSummary

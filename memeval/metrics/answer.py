@@ -1,7 +1,5 @@
 """All answer metrics of one answer, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from memeval.metrics.keywords import keyword_overlap, keyword_pass

@@ -31,8 +31,6 @@ choice names it. If `answer` occurs over 50 times, the last 50 are read, and no 
 that is much longer than the longest choice, so that no reply takes long to read.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import defaultdict, deque

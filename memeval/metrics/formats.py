@@ -3,8 +3,6 @@
 A value that was not measured is a dash or a word, never a zero.
 """
 
-from __future__ import annotations
-
 from decimal import Decimal
 from math import floor
 

@@ -1,7 +1,5 @@
 """CogCanvas' keyword score (arXiv 2601.00821): a cheap judge, and a lenient one."""
 
-from __future__ import annotations
-
 import re
 
 from memeval.text.short_cache import cache_short

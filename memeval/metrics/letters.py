@@ -22,8 +22,6 @@ If there are more than 50 marks, the last 50 are read, and no text is compared t
 than all choices together, so that no reply takes long to read.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import deque

@@ -3,8 +3,6 @@
 Everything is decided by `memeval.text.value_search`, without anyone's opinion.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from enum import StrEnum

@@ -2,8 +2,6 @@
 evaluation/metrics/utils.py).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from math import exp
 

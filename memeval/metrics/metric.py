@@ -1,7 +1,5 @@
 """A metric: its name, its needs, its measurement, and its display."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 

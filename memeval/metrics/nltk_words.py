@@ -8,8 +8,6 @@ matters. Version 3.8 differs where a clitic comes before a line break, which cha
 value.
 """
 
-from __future__ import annotations
-
 import re
 
 from memeval.metrics.punkt import sentences

@@ -5,8 +5,6 @@ NLTK: a few irregular forms, words of one and two letters as they are, and rules
 included in full so that a score does not depend on installed packages. NLTK 3.8 to 3.9.4 agree.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import lru_cache

@@ -5,8 +5,6 @@ classic English model, only the abbreviations are included: its other parts depe
 which lower-cased text lacks, except for a few dozen collocations.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Turns that a text quotes: the evidence in memories that return no turn ids."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar

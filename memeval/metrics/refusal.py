@@ -17,8 +17,6 @@ sentence the first and last 200, of the sentences the first and last six; of tho
 something the first and the last two count.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ Plain text is in lower case, without markup, with `not` for `n't` and `is` for `
 that. Every pattern is applied to a clause of bounded length.
 """
 
-from __future__ import annotations
-
 import re
 
 

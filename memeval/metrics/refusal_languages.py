@@ -4,8 +4,6 @@ Each pattern is matched from the start of a clause. Most of those that speak of 
 in Chinese, Japanese or Korean, allow other words before the phrase.
 """
 
-from __future__ import annotations
-
 import re
 
 _ZH_TELL = (

@@ -1,7 +1,5 @@
 """Metrics by name, for tables, the page, MLflow, `compare` and `gate`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Costs of a question and of a run: context, tokens, money and time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Figures about the items that systems stored, if they list them (`dump`); else not measured."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial

@@ -3,8 +3,6 @@
 Source: Maharana et al., ACL 2024, task_eval/evaluation.py.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections import Counter

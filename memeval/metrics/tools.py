@@ -3,8 +3,6 @@
 Only runs under `reader=tools` and `writer=tools` have these figures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import chain
 

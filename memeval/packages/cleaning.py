@@ -2,8 +2,6 @@
 hosts.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The data that a packaged run asked about, if it is on this machine."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Facts in a package about its runs, other than their rows: protocols, environment, prices."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The form of a package: its entries, their order, their limits, and the manifest."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Checks a package, level by level: intact, figures, verdicts, answers, who, registered."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -2,8 +2,6 @@
 name in it leads out of the target folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

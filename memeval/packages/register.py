@@ -2,8 +2,6 @@
 difference that matters; and whether the runs kept to it.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections import Counter

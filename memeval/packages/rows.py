@@ -1,7 +1,5 @@
 """The rows of a package: content of their files beyond that of the records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Signatures of manifests by SSH keys, as `ssh-keygen -Y` makes and checks them."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ They are in `outputs/imported/<package id>/`, with their own rows: no run of thi
 these rows, whatever its key.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Writes finished runs as one file that can be handed over and checked."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """Keeps the garbage collector from repeatedly scanning all objects of a run."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """How much of the machine this process may use."""
 
-from __future__ import annotations
-
 import os
 
 

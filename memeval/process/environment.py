@@ -1,7 +1,5 @@
 """Environment variables that are set temporarily."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

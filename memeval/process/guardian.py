@@ -4,8 +4,6 @@ folders, and removes them. Run as a script next to it: the input ends with that 
 Only the standard library, without `site`: it starts in some 15 ms.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

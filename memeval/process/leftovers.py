@@ -2,8 +2,6 @@
 recognised and removed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Makes what this process creates readable only by its owner."""
 
-from __future__ import annotations
-
 import os
 
 

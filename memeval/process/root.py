@@ -1,7 +1,5 @@
 """The folder of a project: its data, its results and its prices."""
 
-from __future__ import annotations
-
 import os
 from functools import cache
 from pathlib import Path

@@ -5,8 +5,6 @@ memeval ends without a chance to tidy up (SIGKILL, `os._exit`, a crash), its pip
 closes, and the guardian kills the groups that are left.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil

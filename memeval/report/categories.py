@@ -4,8 +4,6 @@ A column contains the same questions for all runs. It is chosen by the category'
 differ (`dataset.category_names`): `single_hop` in one run may be `multi_hop` in another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 

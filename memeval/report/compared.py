@@ -1,7 +1,5 @@
 """Content of the page about a comparison, as frozen records."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msgspec import Struct, field

@@ -1,7 +1,5 @@
 """How often each numbered choice was chosen for each right one: counts, and a table."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which settings distinguish the cells of a table, and short names for them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath

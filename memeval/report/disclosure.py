@@ -2,8 +2,6 @@
 context, and the error.
 """
 
-from __future__ import annotations
-
 from memeval.metrics.formats import NONE, count, coverage_percent, interval, percent
 from memeval.results import RunSummary, is_imported
 from memeval.text.shown import one_line

@@ -1,7 +1,5 @@
 """Sections of a report on a run's effort, and how far its answers got."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path

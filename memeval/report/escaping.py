@@ -4,8 +4,6 @@ They are shown literally and have no effect. MLflow renders the reports, too. Co
 reply must not become a picture from another server, a link, a tag, a row of a table or a formula.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

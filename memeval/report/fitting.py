@@ -4,8 +4,6 @@ Nothing is cut silently: settings fold first, and then columns are dropped and n
 equal in all rows, and after them the least needed first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct

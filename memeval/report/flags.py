@@ -1,7 +1,5 @@
 """Flags of a run: warnings before comparing it with others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from memeval.metrics.retrieval import CUTOFFS, cutoff_of

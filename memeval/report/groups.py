@@ -1,7 +1,5 @@
 """Sections of a report on groups of questions: categories, facets, repeats, retrieval."""
 
-from __future__ import annotations
-
 from memeval.metrics.accuracy import deviation
 from memeval.metrics.formats import count, coverage_percent, interval, percent
 from memeval.metrics.metric import REPEATS, SECTION, SECTION_BY_CATEGORY

@@ -1,7 +1,5 @@
 """Outcomes as JUnit XML, which CI services display."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from xml.etree import ElementTree

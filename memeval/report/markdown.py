@@ -3,8 +3,6 @@
 Every figure with its n, its coverage and its interval, and the command that repeats the run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

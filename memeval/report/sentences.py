@@ -1,7 +1,5 @@
 """Findings of a run in words, for the terminal and for its page."""
 
-from __future__ import annotations
-
 from memeval.metrics.accuracy import right_phrase
 from memeval.metrics.formats import count, percent
 from memeval.results import RunSummary, judge_shown

@@ -1,7 +1,5 @@
 """Whether the report of a run folder is the one that would be written now."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import cache
 from pathlib import Path

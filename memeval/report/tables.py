@@ -1,7 +1,5 @@
 """Tables of Markdown and of CSV, and the content of their cells."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Sequence

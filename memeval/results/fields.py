@@ -3,8 +3,6 @@
 msgspec does the checking: its errors name the member (`$.usage[0].calls`) and the expected type.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from json import dumps, loads
 from typing import Annotated, Any, TypeVar

@@ -2,8 +2,6 @@
 damage.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Hosts of private endpoints, which packages replace with digests."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 

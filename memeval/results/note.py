@@ -1,7 +1,5 @@
 """Caveats of a run, and reasons not to compare runs. Code checks the kind; people read the text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any

@@ -1,7 +1,5 @@
 """The user's own prices, from a file: per million tokens, with the date of the prices."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os

@@ -4,8 +4,6 @@ umask.
 Existing folders and files keep their permissions.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

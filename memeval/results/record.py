@@ -3,8 +3,6 @@
 Users read them in `records.jsonl`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path

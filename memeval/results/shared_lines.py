@@ -1,7 +1,5 @@
 """Lines in a store that several machines share; the files in `outputs/` are copies of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The steps of a model with tools, as a row stores them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct

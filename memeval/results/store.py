@@ -7,8 +7,6 @@ a line that was damaged, edited, or copied from the file of another key is detec
 counted, and the row is computed again.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping

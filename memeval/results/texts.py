@@ -8,8 +8,6 @@ The rows do not depend on the file: a text that is missing or damaged is shown a
 answer is lost.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

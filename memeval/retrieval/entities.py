@@ -3,8 +3,6 @@ determiner or a preposition. The rules are those of English; in scripts without 
 can recognise names, so each term counts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise

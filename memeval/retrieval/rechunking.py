@@ -3,8 +3,6 @@
 Each new chunk knows the turns that it covers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import chain
 

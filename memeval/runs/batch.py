@@ -2,8 +2,6 @@
 run together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from hydra.core.config_loader import ConfigLoader

@@ -1,7 +1,5 @@
 """Runs one resolved cell and publishes it: `run` does so per job, and `evaluate` once."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext

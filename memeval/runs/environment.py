@@ -1,7 +1,5 @@
 """Environment variables read by other packages."""
 
-from __future__ import annotations
-
 import os
 
 ENVIRONMENT = {

@@ -5,8 +5,6 @@ process immediately.
 Nothing of asyncio is imported here: it takes longer to load than `--help` may take.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os

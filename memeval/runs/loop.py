@@ -5,8 +5,6 @@ it; and the end does not wait for anything that a system left behind (a thread, 
 cancelled).
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Work of a sweep, before any of it is done."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

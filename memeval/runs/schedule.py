@@ -5,8 +5,6 @@ first, and when they no longer keep all slots busy, those of the next cell follo
 compute are spread over processes.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Protocol

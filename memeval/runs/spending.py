@@ -1,7 +1,5 @@
 """Checks and questions before a command spends money."""
 
-from __future__ import annotations
-
 import sys
 
 from memeval.config.schema import RunConfig

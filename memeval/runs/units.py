@@ -1,7 +1,5 @@
 """The units of work of a sweep, each counted once for all cells that need it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """How far several judges agree."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from operator import eq

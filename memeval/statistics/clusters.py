@@ -3,8 +3,6 @@
 The interval of a single figure is computed here, that of a difference in `differences`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from math import sqrt
 

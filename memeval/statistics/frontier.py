@@ -1,7 +1,5 @@
 """Accuracy against cost: dollars, tokens of context or seconds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from math import log

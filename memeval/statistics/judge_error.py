@@ -1,7 +1,5 @@
 """Accuracies corrected for the judge's own errors."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """Means of values some of which may be missing. Without any value the result is `None`, never 0."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Sequence
 from math import sqrt
 

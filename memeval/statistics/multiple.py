@@ -1,7 +1,5 @@
 """Many comparisons: false discoveries, and letters for runs that can't be told apart."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 

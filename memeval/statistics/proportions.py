@@ -1,7 +1,5 @@
 """Shares: Wilson's interval, also of correlated questions, and McNemar's test."""
 
-from __future__ import annotations
-
 from math import comb, sqrt
 
 Z95 = 1.959963984540054

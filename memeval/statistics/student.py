@@ -3,8 +3,6 @@
 Degrees of freedom need not be whole: conversations of unequal sizes have 2.4 of them.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from math import exp, lgamma, log
 

@@ -1,7 +1,5 @@
 """Chooses what may be removed from a home, and removes it, unless a process holds it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path

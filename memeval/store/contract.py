@@ -1,7 +1,5 @@
 """Contract of the store that keeps a run's rows, replies and leases."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar

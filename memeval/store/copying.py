@@ -1,7 +1,5 @@
 """Copies items between home and database: adds items without replacing any, and compares."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

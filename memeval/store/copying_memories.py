@@ -1,7 +1,5 @@
 """Copies saved memories between a home and the URL that machines share."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterator, Sequence

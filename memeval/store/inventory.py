@@ -1,7 +1,5 @@
 """Lists what a home contains: rows, texts, run folders, memories, caches and leftovers."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from enum import StrEnum

@@ -4,8 +4,6 @@ A memory's files are uploaded one by one, and its manifest last: without it ther
 memory that is fetched is verified like one that was saved here.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

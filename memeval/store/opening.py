@@ -1,7 +1,5 @@
 """Opens the store that a config names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from memeval.config.schema import StoreConfig

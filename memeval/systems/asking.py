@@ -1,7 +1,5 @@
 """Requests to a model while a system builds a memory, mainly for notes on the conversation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Generic, TypeVar

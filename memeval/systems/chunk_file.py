@@ -1,7 +1,5 @@
 """JSON files, the form of most saved memories, and the base of systems that keep only chunks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import fields

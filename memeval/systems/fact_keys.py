@@ -4,8 +4,6 @@ Source: LongMemEval (Wu et al., ICLR 2025), whose best index expands each value'
 facts. The chunk is shown verbatim.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -6,8 +6,6 @@ the user. So a fact stated in other words stays, and a second fact in the same c
 correct, the old value is replaced with the new one in every chunk that gives it letter for letter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Systems that keep chunks and search an index over them."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import starmap

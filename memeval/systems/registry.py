@@ -1,7 +1,5 @@
 """Memory systems by name: built in, from an installed package, or at a class path."""
 
-from __future__ import annotations
-
 from dataclasses import is_dataclass
 
 from memeval.config import options

@@ -1,7 +1,5 @@
 """Indexed systems whose best entries a reranker may reorder."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """Tools of a memory that a model may call under `reader=tools` and `writer=tools`."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar

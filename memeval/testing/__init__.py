@@ -1,7 +1,5 @@
 """For authors of systems, data sets, judges and metrics: conformance suites, a scripted model."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

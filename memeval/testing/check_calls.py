@@ -1,7 +1,5 @@
 """Rules of calls: each is metered once, and one that fails becomes an error."""
 
-from __future__ import annotations
-
 from memeval.errors import ModelError
 from memeval.llm.metering import Ledger, metered
 from memeval.systems.base import NOISE, TRIED_AGAIN

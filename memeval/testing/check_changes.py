@@ -2,8 +2,6 @@
 twice loses nothing.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from memeval.pipeline.execute.ingest import await_ready

@@ -1,7 +1,5 @@
 """Rules on content: dates, turn ids, rankings and characters come out as they went in."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import datetime

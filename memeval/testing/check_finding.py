@@ -3,8 +3,6 @@
 All other rules depend on the first one: a memory that finds nothing satisfies most of them.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 from itertools import cycle, starmap

@@ -1,7 +1,5 @@
 """Rules of isolation: a memory knows its own case, and no question changes it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

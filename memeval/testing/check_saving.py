@@ -1,7 +1,5 @@
 """Rules of saving: a loaded memory equals the saved one, and a damaged memory is refused."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Iterator

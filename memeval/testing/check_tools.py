@@ -1,7 +1,5 @@
 """Rules of the tools that a model is given under `reader=tools` and `writer=tools`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

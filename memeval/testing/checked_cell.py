@@ -1,7 +1,5 @@
 """The system of a cell, as `python -m memeval check` tests it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from memeval.llm.contract import Completion, Prompt

@@ -4,8 +4,6 @@ They run in two ways: as tests of pytest (`memeval.testing.contract`), and again
 (`python -m memeval check`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ class TestMine(MemorySystemContract):
         return Mine(Settings(), parts)
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -2,8 +2,6 @@
 a typing error leaves them.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Sequence

@@ -10,8 +10,6 @@ class TestMine(DatasetContract):
         return Mine(FILE, Mine.info, MySettings(**settings))
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping

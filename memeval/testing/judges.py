@@ -4,8 +4,6 @@ class TestMine(JudgeContract):
     judge_class = Mine
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """From write to read: how long a fact takes from the reply to its write until it is found."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable

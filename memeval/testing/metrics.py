@@ -4,8 +4,6 @@ class TestMine(MetricContract):
     metric = MINE
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

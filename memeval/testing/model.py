@@ -1,7 +1,5 @@
 """A language model with scripted replies, in process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from memeval.errors import ModelError

@@ -1,7 +1,5 @@
 """A short conversation whose facts are far apart, for conformance tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """The system under test, and the comparison of its answers, for the rules of systems."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 An id from data, a reply or a user is never a file name itself: its digest is.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 

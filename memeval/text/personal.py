@@ -4,8 +4,6 @@ Strings that look like a secret are found by `memeval.text.secret_shapes`. Patte
 not meanings: a name is only found if it is listed.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping

@@ -7,8 +7,6 @@ removed from errors, notes, commands and settings, but not from the texts of dat
 are measured as they are.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import json

@@ -1,7 +1,5 @@
 """Removes from a string what looks like a secret: a key, a token, the password of a URL."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from functools import partial

@@ -1,7 +1,5 @@
 """Files that ship with memeval and pages of its documentation, as messages name them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

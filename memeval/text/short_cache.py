@@ -1,7 +1,5 @@
 """Caches results of reading short texts, such as golds, with which every answer is compared."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import TypeVar

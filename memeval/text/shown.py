@@ -1,7 +1,5 @@
 """External text (data, replies, errors, names) made safe to show: printable, on one line, cut."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ second thread that uses the class at that moment dereferences a null pointer, wh
 process. So each type is prepared here, with all types that it contains, by one thread at a time.
 """
 
-from __future__ import annotations
-
 from threading import Lock
 from typing import Any, TypeVar
 

@@ -6,8 +6,6 @@ ASCII digits. A value must be on word boundaries, except in a script whose words
 of an email address does not count as a value, nor does an address that is a part of a longer one.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator

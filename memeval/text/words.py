@@ -8,8 +8,6 @@ Text in Latin letters is read unchanged, so that the published scorers, and the 
 them, stay the same. All other text is first normalised to Unicode's form NFKC.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import cache

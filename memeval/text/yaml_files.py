@@ -1,7 +1,5 @@
 """Reads the YAML files next to the code: registry entries, word lists, tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """Files as artifacts, sent in one batch."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The end of a sweep in MLflow: its comparison, the names of its runs, and their shared view."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path

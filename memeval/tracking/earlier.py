@@ -1,7 +1,5 @@
 """Finds the runs of a cell that were logged before."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

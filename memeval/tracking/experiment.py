@@ -1,7 +1,5 @@
 """Where a run is filed: in its experiment, and below its sweep's run if `tracking.group=sweep`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The home of a run folder, and the record of where its runs are in MLflow."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The data set of a run as an input of an MLflow run: name, digest, source."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 

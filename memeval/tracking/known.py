@@ -3,8 +3,6 @@
 A server, or another database, can only be queried through MLflow.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress

@@ -4,8 +4,6 @@ They are not part of its results: a run keeps them when it is logged again or mo
 run gets new ones without being logged again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from memeval.config.filing import RESERVED, Filing

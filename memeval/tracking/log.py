@@ -1,7 +1,5 @@
 """Logs a finished run folder to MLflow once: a parent run for the cell, a child per repeat."""
 
-from __future__ import annotations
-
 import getpass
 import json
 from collections.abc import Iterator, Mapping, Sequence

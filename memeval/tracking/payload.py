@@ -3,8 +3,6 @@
 Nothing here talks to MLflow.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Store of logged runs: the project's own SQLite store, or the one whose URI the user sets."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

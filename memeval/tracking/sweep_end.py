@@ -1,7 +1,5 @@
 """Texts for MLflow at the end of a sweep. Nothing here loads MLflow."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """How MLflow's page names and shows a run: its name, and the columns of the table of runs."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The figures of a run, and comparisons of several runs, computed from their rows alone."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any

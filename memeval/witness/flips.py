@@ -1,7 +1,5 @@
 """Interval and p of differences, by flipping the signs of whole conversations and counting."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, product
 from math import inf

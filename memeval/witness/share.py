@@ -1,7 +1,5 @@
 """One share's interval: Wilson's, with the effective number of questions given conversations."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from math import cos, exp, lgamma, log, pi, sqrt, tan

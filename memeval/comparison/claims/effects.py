@@ -3,8 +3,6 @@
 Each part is changed alone, so the changes do not add up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import StrEnum
 

@@ -4,8 +4,6 @@ Only available data are measured: the run's own records, and finished runs that 
 one part alone. Each part is changed alone, so the changes do not add up to the gap.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct

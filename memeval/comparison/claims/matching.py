@@ -1,7 +1,5 @@
 """Whether a run is comparable with a published figure, aspect by aspect, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reads the built-in claims: one YAML file per source, in this folder."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Known facts about a published figure. `None` means that the source does not say."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 

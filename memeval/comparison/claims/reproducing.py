@@ -1,7 +1,5 @@
 """The run comparable with a published figure, and the settings that memeval can't match."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 

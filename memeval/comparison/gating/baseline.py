@@ -1,7 +1,5 @@
 """The baseline of a gate: a small file to commit, read back as untrusted data."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path

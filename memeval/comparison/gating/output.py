@@ -1,7 +1,5 @@
 """A verdict as Markdown, as JUnit XML and as JSON."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

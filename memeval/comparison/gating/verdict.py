@@ -1,7 +1,5 @@
 """The verdict of a gate: worse, inconclusive, better, unchanged or broken."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from math import inf

@@ -1,7 +1,5 @@
 """Builds the table of a paper from finished runs, by the same rule as all comparisons."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The differences of comparisons as the table of a paper."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from memeval.comparison.paper.records import NOT_MEASURED, PaperCell, PaperColumn, PaperTable

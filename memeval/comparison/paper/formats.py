@@ -1,7 +1,5 @@
 """Writes the table of a paper: LaTeX with booktabs, Markdown, HTML and CSV."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """A table for a paper before it is written in any format. `None` means not measured."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec import Struct

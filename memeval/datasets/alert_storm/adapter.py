@@ -1,7 +1,5 @@
 """Alert storms: generated ones with known root causes, and the alert lines of a real log."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The seeded generator of alert storms."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter

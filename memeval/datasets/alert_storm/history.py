@@ -2,8 +2,6 @@
 operator: has this been seen before, and when?
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice
 

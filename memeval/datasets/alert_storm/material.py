@@ -1,7 +1,5 @@
 """Material for the questions about an alert storm, and wording that they share."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta

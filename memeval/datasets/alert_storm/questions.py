@@ -3,8 +3,6 @@
 Gold and evidence are computed from the alerts and their root causes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, product
 

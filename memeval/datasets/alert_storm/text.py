@@ -1,7 +1,5 @@
 """Alerts as turns in dated sessions."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from itertools import groupby
 

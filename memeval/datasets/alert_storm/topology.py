@@ -1,7 +1,5 @@
 """Networks of devices, and how trouble spreads in them from root causes."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Mapping, Sequence
 from random import Random

@@ -1,7 +1,5 @@
 """BEAM's judge: scores each item of a question's rubric separately, and the order of events."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Source: Tavakoli et al., ICLR 2026, compute_metrics.py and report_results.py at commit b2a3ee8.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from math import sqrt

@@ -3,8 +3,6 @@
 Messages get ids by their position in the chat, because the file's own ids are not always unique.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

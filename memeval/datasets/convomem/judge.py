@@ -1,7 +1,5 @@
 """ConvoMem's judge: a prompt for each kind of evidence, and a reply of one word."""
 
-from __future__ import annotations
-
 from memeval.datasets.convomem.schema import ABSTENTION, IMPLICIT, PREFERENCE, USER
 from memeval.datasets.longmemeval.judge import YesNoJudge
 from memeval.records import EvalQuestion

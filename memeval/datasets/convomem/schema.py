@@ -2,8 +2,6 @@
 about them. Its folders' names give the questions' category and the number of evidence messages.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cases in ForgetEval's format (arXiv 2606.15903), judged by its scorer."""
 
-from __future__ import annotations
-
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reads files in formats of published benchmarks, with questions, through their adapters."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

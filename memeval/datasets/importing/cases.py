@@ -1,7 +1,5 @@
 """Groups messages into cases, which `dataset=json` reads. The case is the unit of independence."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime

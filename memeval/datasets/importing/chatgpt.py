@@ -4,8 +4,6 @@ Each conversation is a tree (`mapping`): a regenerated answer is another branch.
 user saw last is the path from `current_node` up to the root.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

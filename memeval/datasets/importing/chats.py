@@ -1,7 +1,5 @@
 """Reads chats: Claude's export, messages with roles, ShareGPT, and sessions of coding agents."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The records of a JSON or JSON Lines file, whatever its encoding."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import partial

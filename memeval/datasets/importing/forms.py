@@ -1,7 +1,5 @@
 """The formats that can be imported, and how each is recognised."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

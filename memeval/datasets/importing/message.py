@@ -1,7 +1,5 @@
 """A message of an export on its way into a case, and the log of what is left out or converted."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping

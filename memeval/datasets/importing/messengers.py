@@ -1,7 +1,5 @@
 """Reads exports of messengers: Telegram's JSON, and WhatsApp's text."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Questions from a table, for the cases of an import."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

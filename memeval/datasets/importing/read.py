@@ -1,7 +1,5 @@
 """Reads the files of an import, and makes cases of them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reads an export of Slack: a folder per channel, with a file per day."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections import Counter

@@ -3,8 +3,6 @@
 The sizes that an archive states are not trusted: bytes are counted while they are read.
 """
 
-from __future__ import annotations
-
 import lzma
 import struct
 import zipfile

@@ -1,7 +1,5 @@
 """Reads the times of exports: ISO 8601, counts since 1970, and dates in a stated format."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime

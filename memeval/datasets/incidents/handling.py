@@ -1,7 +1,5 @@
 """Questions about how incidents were handled, and about runbooks, whose newest revision counts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 

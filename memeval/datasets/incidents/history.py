@@ -1,7 +1,5 @@
 """Material for questions about past incidents."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime

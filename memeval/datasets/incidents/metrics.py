@@ -2,8 +2,6 @@
 (Li et al., ESEC/FSE 2022).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from statistics import fmean

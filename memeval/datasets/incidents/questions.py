@@ -2,8 +2,6 @@
 the latest incidents, and contradictions. Gold and evidence are computed from the table.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime

@@ -4,8 +4,6 @@ The tables don't say how an incident was handled: steps are drawn from a list by
 runbook is revised follows from the table.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -2,8 +2,6 @@
 of row.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

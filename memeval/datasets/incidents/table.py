@@ -1,7 +1,5 @@
 """A table of incidents: its rows, their names as they are shown, and the normalized schema."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Incidents as dated narratives, one session each. The seed varies the words, never the facts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from random import Random
 

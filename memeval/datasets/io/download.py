@@ -2,8 +2,6 @@
 the URL can't be reached.
 """
 
-from __future__ import annotations
-
 import socket
 import ssl
 from http.client import HTTPMessage, HTTPResponse

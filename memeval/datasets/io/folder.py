@@ -1,7 +1,5 @@
 """Reads data sets that are a folder of files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path

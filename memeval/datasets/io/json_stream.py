@@ -1,7 +1,5 @@
 """Streams a JSON file that is one long list: only one item is in memory at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO

@@ -1,7 +1,5 @@
 """JSON Lines: one value per line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path

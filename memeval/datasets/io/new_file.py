@@ -1,7 +1,5 @@
 """Writes a file that appears under its name only when it is complete."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

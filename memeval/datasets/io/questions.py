@@ -1,7 +1,5 @@
 """A user's own questions, checked against the chunks of their case."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Reads tables of comma-separated values. Each mistake is named by file, line and column."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Sequence

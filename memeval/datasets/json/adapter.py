@@ -1,7 +1,5 @@
 """A user's own data, without writing an adapter: `dataset=json dataset.path=FILE`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal

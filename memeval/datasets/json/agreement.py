@@ -1,7 +1,5 @@
 """How far the reviewers of a user's own questions agree."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """A user's frozen data sets: a folder with a version, a digest, a split and a datasheet."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Reads a user's own file in the schema of docs/datasets/json.md, and notes every mistake."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

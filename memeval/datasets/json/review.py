@@ -1,7 +1,5 @@
 """Review of a user's own questions: shows them, and saves and undoes a reviewer's changes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """Compares two versions of a data set, and merges several frozen sets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A memory's life: facts that change, must be forgotten or must stay separate."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Builds one case: facts that are stated, changed and deleted, and its questions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Judges an answer by the values that it gives, in code: see `memeval.metrics.lifecycle`."""
 
-from __future__ import annotations
-
 from memeval.judges.contract import Judge, Metrics
 from memeval.metrics.lifecycle import AnswerOutcome, outcome
 from memeval.records import EvalQuestion, Label, Verdict

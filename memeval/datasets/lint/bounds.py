@@ -2,8 +2,6 @@
 bound did not measure memory. A question on which all runs agree measures nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from memeval.datasets.grouping import group

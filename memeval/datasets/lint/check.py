@@ -1,7 +1,5 @@
 """All checks of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from memeval.datasets.lint.bounds import check_bounds, same_everywhere

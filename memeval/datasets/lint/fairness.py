@@ -2,8 +2,6 @@
 on the measured questions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from memeval.datasets.lint.records import Finding, LintedRun, differing_settings

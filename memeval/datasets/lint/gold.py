@@ -1,7 +1,5 @@
 """Finds gold answers that nobody said: in prompts, in settings, in memories."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

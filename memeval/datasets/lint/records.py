@@ -1,7 +1,5 @@
 """Material for the checks, and their findings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

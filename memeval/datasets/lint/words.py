@@ -1,7 +1,5 @@
 """Runs of words: whether a gold answer occurs in a string."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

@@ -5,8 +5,6 @@ Records hold ids; a report derives names from here. Only `official` is right (se
 are for reading tables that use them, and for comparing with these tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from memeval.errors import UserError, unknown

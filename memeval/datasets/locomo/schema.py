@@ -2,8 +2,6 @@
 ground-truth audit (github.com/dial481/locomo-audit).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence

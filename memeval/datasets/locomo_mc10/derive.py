@@ -5,8 +5,6 @@ They replace the published file if it is not available. Its wrong choices were w
 question, but these were not, so the figures of the two can't be compared.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import unicodedata

@@ -2,8 +2,6 @@
 question in its conversation.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace

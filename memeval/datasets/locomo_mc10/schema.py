@@ -3,8 +3,6 @@
 The lines of one conversation become one case.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """LongMemEval (Wu et al., ICLR 2025): 500 questions, each with its own chat history."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """LongMemEval's judge: a prompt for each kind of question, and a reply of one word."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar
 

@@ -6,8 +6,6 @@ their user turns; those with a flagged turn are relevant. Questions that are una
 no user turn, are left out of the means.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain

@@ -3,8 +3,6 @@
 Systems see nothing about evidence: cases, sessions and turns get ids by position.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import datetime

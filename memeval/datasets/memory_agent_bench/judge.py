@@ -1,7 +1,5 @@
 """MemoryAgentBench's judge: the metric of each sub-data set."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

@@ -2,8 +2,6 @@
 definitions.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar

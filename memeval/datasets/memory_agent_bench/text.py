@@ -2,8 +2,6 @@
 space is lost.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A user's own cases of network operations: chunks, and questions about them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property

@@ -2,8 +2,6 @@
 to the generic schema: each record is a chunk, and objects with a `question` ask about them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any

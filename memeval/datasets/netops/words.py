@@ -1,7 +1,5 @@
 """Names, numbers and dates in words that judges can compare."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 

@@ -2,8 +2,6 @@
 with the explanations of other questions in memory.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

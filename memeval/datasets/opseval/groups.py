@@ -7,8 +7,6 @@ many choices, and each is the nearest to the other by the words of Latin letters
 translation keeps (cosine of `NEAR` or more). A wrong pair does no harm: its items stay on one side.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """An item of OpsEval from its row, with a repair for each flaw in it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """OpsEval's judge of answers in words: fluency, accuracy and evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The letters of OpsEval's golds, and choices that are written inside a question's text."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Content of the memory with `framing=knowledge` and `framing=runbook`: solutions, by topic."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

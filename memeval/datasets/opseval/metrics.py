@@ -1,7 +1,5 @@
 """Token F1 for texts in Chinese, or in Chinese and English mixed."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

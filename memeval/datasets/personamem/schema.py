@@ -2,8 +2,6 @@
 that the questions share.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import warnings

@@ -2,8 +2,6 @@
 without an answer.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import IO, ClassVar

@@ -4,8 +4,6 @@ Besides LoCoMo's own fields each question has `ability` and `answers`, which rea
 ignore: they see the category ids of `LOCOMO_IDS` and the first of the golds.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

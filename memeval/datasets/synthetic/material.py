@@ -1,7 +1,5 @@
 """Material for plants: people, attributes and values, each used once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random

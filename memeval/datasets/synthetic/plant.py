@@ -1,7 +1,5 @@
 """A planted question, and the statements that it rests on."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from memeval.datasets.synthetic.words import PERSON, PLACE

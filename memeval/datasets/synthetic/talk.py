@@ -1,7 +1,5 @@
 """The talk around the planted facts: chat, and remarks of the speakers about other people."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random

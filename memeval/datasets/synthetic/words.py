@@ -2,8 +2,6 @@
 plants and talk share.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from random import Random
 

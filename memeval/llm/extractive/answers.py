@@ -1,7 +1,5 @@
 """Answers a question from a context, by the kind of question."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

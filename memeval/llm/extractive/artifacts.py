@@ -1,7 +1,5 @@
 """Extraction without a model: sentences become artifacts, typed by their words."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -8,8 +8,6 @@ with the question. Equal scores are ordered by a hash of the choice's text: no p
 preferred, and the order of the choices does not matter.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Sequence

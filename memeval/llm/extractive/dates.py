@@ -4,8 +4,6 @@ A day is written `7 May 2023`, a month `June 2023`, a year `2022`; expressions t
 day stay relative to one: `The week before 9 June 2023`.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect
 from collections.abc import Callable

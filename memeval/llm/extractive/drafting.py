@@ -1,7 +1,5 @@
 """Simple questions from dated sentences: to try drafting without a key."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import date

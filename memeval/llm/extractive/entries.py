@@ -1,7 +1,5 @@
 """Sentences that can stand alone, with date and speaker, for summaries and forms."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """Events by their dates: their order, and the time between them or since."""
 
-from __future__ import annotations
-
 import re
 from datetime import date, datetime, timedelta
 

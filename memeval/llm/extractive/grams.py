@@ -1,7 +1,5 @@
 """Overlap in text without spaces: pairs of characters, and words in Latin script."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

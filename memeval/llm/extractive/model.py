@@ -1,7 +1,5 @@
 """The offline reader as a language model."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Numbers and lengths of time in a sentence, for `how many`, `how long`, `how often`, `how old`."""
 
-from __future__ import annotations
-
 import re
 
 from memeval.llm.extractive.words import NUMBERS

@@ -1,7 +1,5 @@
 """Analysis of a question: its kind, its search terms, and the people it names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from enum import StrEnum

@@ -4,8 +4,6 @@ A chunk may start with its date in square brackets, and contains one or more `sp
 each further date begins a new block.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import date, datetime

@@ -1,7 +1,5 @@
 """The offline model's summary: the most telling sentences, with dates and speakers."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

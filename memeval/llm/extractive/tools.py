@@ -5,8 +5,6 @@ session it stores what each turn states, with the first tool that writes. With t
 `delete_memory` and `update_memory`, it makes the changes that a sentence requests in plain words.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Tokens, closed word classes and stems of the offline reader."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from functools import lru_cache

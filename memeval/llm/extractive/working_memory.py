@@ -1,7 +1,5 @@
 """The offline model's working memory: sentences sorted into a form by cue words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from memeval.llm.extractive.entries import SourceSentence, entries

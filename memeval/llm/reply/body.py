@@ -1,7 +1,5 @@
 """The body of a reply: its JSON, and the fields shared by chats, embeddings and rankings."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The reply of a chat completion."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The reply of a reranker."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

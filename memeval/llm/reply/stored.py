@@ -1,7 +1,5 @@
 """Replies as the response cache stores them, checked when they are read back."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec

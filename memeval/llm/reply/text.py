@@ -1,7 +1,5 @@
 """Removes control characters and thinking from the text of a reply."""
 
-from __future__ import annotations
-
 import re
 
 from memeval.results.files import HALF_CHARACTER, without_halves

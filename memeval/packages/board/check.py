@@ -1,7 +1,5 @@
 """Whether a package may be added to the folder of a board."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The same bytes, checked by the same code with the same data, give the same findi
 checked only once, and so are two that differ only in their signer.
 """
 
-from __future__ import annotations
-
 import hashlib
 import platform
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reads a folder of packages, checks each, and compares the runs of each protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path

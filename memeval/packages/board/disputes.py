@@ -1,7 +1,5 @@
 """Disputes: notes next to the packages, and packages of one system that differ."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The runs of all packages, by what must be the same before they are compared."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Accuracy against cost: a picture for each price, with names that overlap nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from unicodedata import east_asian_width
 

@@ -1,7 +1,5 @@
 """Answers to each question, if the data's licence allows publishing its texts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """Content of the board: a table for each data set and protocol, a row for each run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

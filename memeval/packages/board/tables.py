@@ -1,7 +1,5 @@
 """The table of one protocol: its runs compared, next to published figures."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

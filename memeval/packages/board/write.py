@@ -1,7 +1,5 @@
 """Writes the board's files: pages, `board.json` and a feed. The same board gives the same bytes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import starmap, zip_longest

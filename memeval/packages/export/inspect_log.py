@@ -1,7 +1,5 @@
 """A run as a log of inspect_ai, in the JSON that `inspect view` opens."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path

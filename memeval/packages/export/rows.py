@@ -1,7 +1,5 @@
 """The answers of a run with their texts, in the form for other tools' files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether the texts of a data set may be passed on, according to its registered licence."""
 
-from __future__ import annotations
-
 import re
 
 from msgspec import Struct

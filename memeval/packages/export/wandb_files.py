@@ -1,7 +1,5 @@
 """A run as an offline run of Weights & Biases, which `wandb sync` sends."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

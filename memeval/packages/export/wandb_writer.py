@@ -1,7 +1,5 @@
 """The process that writes an offline run: `wandb_files` gives it one line of JSON."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

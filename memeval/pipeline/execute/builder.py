@@ -1,7 +1,5 @@
 """Builds a cell's memories: chunks a case, creates its system, loads or ingests its memory."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Answers and judges the questions of one case, and stores each row immediately."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """When the agent's window is cut, and which chunks it keeps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Answers that another program gave, judged and reported like any run."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

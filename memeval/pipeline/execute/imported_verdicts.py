@@ -1,7 +1,5 @@
 """Verdicts recorded in the rows of a file of answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

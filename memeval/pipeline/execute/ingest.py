@@ -1,7 +1,5 @@
 """Fills a memory with the chunks of a case, and checks how many of them it lost."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Iterator, Sequence
 from typing import Any
 

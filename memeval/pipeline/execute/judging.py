@@ -1,7 +1,5 @@
 """One answer, judged. Whatever a judge raises leaves the answer unscored."""
 
-from __future__ import annotations
-
 import asyncio
 
 from msgspec.structs import replace

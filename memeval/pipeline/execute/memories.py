@@ -1,7 +1,5 @@
 """Answers of the cell's memory system: one memory per case, asked question by question."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 

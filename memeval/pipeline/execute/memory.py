@@ -1,7 +1,5 @@
 """The memory of one case, how it is saved and loaded, and counts of its items."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

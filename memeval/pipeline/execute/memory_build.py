@@ -1,7 +1,5 @@
 """Loads the memory of one case if it was saved, else ingests the case and saves it."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Metrics of one answer, from its row and the gold; computed for each summary, not stored."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msgspec import Struct, field

@@ -1,7 +1,5 @@
 """Prepare: builds and saves the memories of each case, for later runs; asks no questions."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One question, asked of a memory. Whatever a system raises becomes the status of its question."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """One repeat of a cell: its files of rows, and the ids under which rows are stored."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime

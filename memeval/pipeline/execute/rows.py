@@ -1,7 +1,5 @@
 """Decides which stored rows are reused, and which are made again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 

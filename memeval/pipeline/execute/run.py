@@ -1,7 +1,5 @@
 """Runs a cell: prepare, answer and judge overlap, and finished rows are on disk immediately."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence

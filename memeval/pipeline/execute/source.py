@@ -1,7 +1,5 @@
 """Sources of a run's answers (a memory or a file), and a count of a memory service's failures."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The open files of rows, shared by cells that differ only in their judge."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, suppress

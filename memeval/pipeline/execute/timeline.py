@@ -3,8 +3,6 @@
 A case whose questions are all asked at the end is one part without operations.
 """
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ The part of JSON Schema that tools use: types, properties, required ones, enumer
 bounds. The tool itself must check other keywords (patterns, references, formats).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

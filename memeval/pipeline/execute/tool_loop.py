@@ -6,8 +6,6 @@ to the model and to the tools, which are passed in. Each deviation of a model fr
 recorded as a `Fault`: the model gets a message, and continues.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """The reader under `reader=tools`: a model that uses the tools of one memory."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """The writer under `writer=tools`: a model reads each session, and writes with memory tools."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from itertools import count, groupby

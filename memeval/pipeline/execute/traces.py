@@ -1,7 +1,5 @@
 """Traces of the values that a question is judged by, outside the answer itself."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """One case in one repeat, computed by another process, which sends its rows immediately."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Limits how much work is open at the same time."""
 
-from __future__ import annotations
-
 import asyncio
 
 MOST_CHARACTERS = 32_000_000

@@ -1,7 +1,5 @@
 """An instance of a system for each user of a case, for systems that don't tell users apart."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any

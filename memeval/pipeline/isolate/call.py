@@ -2,8 +2,6 @@
 which it failed.
 """
 
-from __future__ import annotations
-
 import inspect
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Process-wide state that belongs to no system: changes by a call are noted and undone."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

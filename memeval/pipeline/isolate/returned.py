@@ -1,7 +1,5 @@
 """Checks what a system's methods returned, and converts it to plain types."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

@@ -6,8 +6,6 @@ thread, which does not keep the process from ending; with `system.timeout_s`, ea
 limit.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import inspect

@@ -1,7 +1,5 @@
 """Metrics of a run from its records (docs/metrics.md); unmeasured ones are None, never 0."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """Whether `objective` names a metric that a cell will have."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Provenance of a run: its settings, its tags, and the protocol that it followed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any

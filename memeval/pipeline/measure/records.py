@@ -1,7 +1,5 @@
 """Joins the rows of all stages into records, one per question and repeat, in order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Notes of a run: facts that a reader of the figures must know."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """What a cell may claim about its figures if it asked only some of the questions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Spending of a run: tokens, calls, money and time; and what its tools took and wrote."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """Measures a finished cell, and writes its run folder."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The models, the embedder and the reranker that a cell calls, and what it may spend on them."""
 
-from __future__ import annotations
-
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """An opened cell: its data set, templates, keys and folders, before anything is run."""
 
-from __future__ import annotations
-
 from functools import cache, cached_property
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Checks that the parts of a cell fit together: judge, granularity and models with its data set."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from memeval.config.roles import JUDGE, OFFLINE_READER, settings_of_role

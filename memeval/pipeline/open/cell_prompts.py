@@ -1,7 +1,5 @@
 """The prompt templates of a cell, and their contribution to its keys."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial

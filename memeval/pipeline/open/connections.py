@@ -1,7 +1,5 @@
 """Open endpoints (one per URL and key) and caches, shared by the cells of a command."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

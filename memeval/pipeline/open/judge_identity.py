@@ -1,7 +1,5 @@
 """Builds the object that identifies who judged a cell."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from memeval.config.roles import JUDGE, settings_of_role

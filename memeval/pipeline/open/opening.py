@@ -1,7 +1,5 @@
 """Opens the cell of a configuration: its data set, templates, keys and folders."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace

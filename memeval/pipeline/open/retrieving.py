@@ -4,8 +4,6 @@ Systems are called as in any run. Their reader counts the tokens of the context 
 so that a question's row contains the retrieved chunks, under a separate status.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from memeval.config.schema import (

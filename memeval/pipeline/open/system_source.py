@@ -2,8 +2,6 @@
 program's answers.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Versions of the code and the packages that a run depends on besides its config."""
 
-from __future__ import annotations
-
 import inspect
 import platform
 import subprocess

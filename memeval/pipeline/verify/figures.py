@@ -1,7 +1,5 @@
 """Compares figures, settings and tags of `run.json` with their sources."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial

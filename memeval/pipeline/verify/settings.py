@@ -1,7 +1,5 @@
 """Facts that `run.json` states twice: settings, flags and tags, compared with their sources."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ The digests are not signatures. They reveal damage and careless edits; a deceive
 digests.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

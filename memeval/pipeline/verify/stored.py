@@ -1,7 +1,5 @@
 """Compares all stored files with their digests, whether or not a run needs them."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """From run folders to the contents of the page."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 from memeval.metrics.accuracy import corrected_text

@@ -1,7 +1,5 @@
 """Content of the page, as frozen records: the template and the script see nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -2,8 +2,6 @@
 one line per system, with 95 % intervals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise

@@ -1,7 +1,5 @@
 """Plots by the depth of the evidence in a haystack: a map of accuracy, and its curves."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import islice
 

@@ -3,8 +3,6 @@
 Shape and fill say what a mark means, never only its colour.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import Decimal
 from textwrap import wrap

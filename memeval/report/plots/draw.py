@@ -3,8 +3,6 @@
 Loading this module loads matplotlib.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """Accuracy, recall, cost and latency of a system over its versions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Free places for names next to the points of a plot."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec import Struct, field

@@ -2,8 +2,6 @@
 the cells that no other cell beats.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """The plots of one run."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from memeval.metrics.formats import count, percent

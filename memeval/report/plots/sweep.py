@@ -4,8 +4,6 @@ The ranked plot has the accuracy, and next to it each category, in panels with o
 stays legible if a plot of points has no room for names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec.structs import replace

@@ -2,8 +2,6 @@
 application; and resolves `only=wrong:RUN`, the questions that a finished run got wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Explains Hydra's and OmegaConf's errors in one line that says what to type instead."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import traceback

@@ -3,8 +3,6 @@
 Hydra composes all files again for each job: a thousand cells would take minutes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain, product
 from pathlib import Path

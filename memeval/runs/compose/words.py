@@ -1,7 +1,5 @@
 """Command-line arguments in the form that Hydra accepts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from memeval.config.schema import PREPARE

@@ -1,7 +1,5 @@
 """Computes units in any process: the run of each cell, and the messages that it sends back."""
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 from collections import OrderedDict

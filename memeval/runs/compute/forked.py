@@ -6,8 +6,6 @@ and a worker that was killed can be replaced at any time. (A `ProcessPoolExecuto
 process that uses it, and gives up all of its processes if one is killed.)
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Computes units in a worker on a Ray cluster, once memeval can be imported there."""
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 from collections.abc import Callable

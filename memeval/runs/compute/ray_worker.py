@@ -4,8 +4,6 @@ This module is sent to the node by value, so it imports nothing of memeval befor
 the path.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

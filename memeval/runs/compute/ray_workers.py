@@ -5,8 +5,6 @@ them like its own. So all records are written on one machine, and a worker that 
 open calls.
 """
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import itertools

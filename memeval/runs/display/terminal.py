@@ -2,8 +2,6 @@
 control sequence.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Estimates requests and cost of a sweep by asking its open questions at imagined endpoints."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace

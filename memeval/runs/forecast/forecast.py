@@ -1,7 +1,5 @@
 """Everything that can be said about a sweep before it is run."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

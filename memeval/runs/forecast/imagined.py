@@ -4,8 +4,6 @@ The code of a run composes each request, so that a plan counts what a run would 
 replies can't be known: they are made up, in the form that each prompt asks for.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import sqlite3

@@ -4,8 +4,6 @@ A real model keeps to a form, so these do: a choice is a label, a verdict is JSO
 comes back filled in. The words are drawn by the prompt's hash, so equal prompts get equal replies.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

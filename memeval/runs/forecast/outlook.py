@@ -1,7 +1,5 @@
 """The difference between two systems that the data of a sweep could show."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import sqrt

@@ -1,7 +1,5 @@
 """Length and duration of replies in earlier runs of this home."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The calls of a sweep, summed by role and model, and their cost."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Plots and pages of a comparison. Equal ones are made once: later sweeps get copies."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from collections.abc import Sequence

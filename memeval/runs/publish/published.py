@@ -1,7 +1,5 @@
 """Which finished cells have their report and their run already, without loading MLflow."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Finished runs of a sweep are published while later ones run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextlib import suppress

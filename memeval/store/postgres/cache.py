@@ -1,7 +1,5 @@
 """Cached replies and vectors in the database."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future

@@ -5,8 +5,6 @@ statement is its own transaction, and may be sent twice: if the connection break
 whether the server has executed it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import logging

@@ -1,7 +1,5 @@
 """Leases in the database: numbered locks that end with the lease of the process that holds them."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping

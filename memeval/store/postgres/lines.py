@@ -1,7 +1,5 @@
 """Rows and texts in the database."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """The store of `store.url=postgresql://…`."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ settings use these names. Each question opens its own thread, so "last" and "all
 resource. Chunks are kept: a compression of the agent's window loses none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

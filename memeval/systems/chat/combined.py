@@ -1,7 +1,5 @@
 """Chat memory: working memory, semantic recall and the last chunks together."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from memeval.systems.base import ANSWER, INGEST, POSITIVE, SystemSettings

@@ -1,7 +1,5 @@
 """Chat memory limited only by the context: all chunks of the case, in order."""
 
-from __future__ import annotations
-
 from memeval.systems.controls.long_context import LongContext
 
 

@@ -1,7 +1,5 @@
 """Chat memory: the last chunks, for every question."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from memeval.systems.base import ANSWER, POSITIVE, SystemSettings

@@ -1,7 +1,5 @@
 """A core window, and a searchable archive of the chunks that compressions drop from it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar

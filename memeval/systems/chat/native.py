@@ -1,7 +1,5 @@
 """The agent without a memory: chunks that a compression drops from its window are lost."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from memeval.records import MemoryChunk

@@ -1,7 +1,5 @@
 """Chat memory: the chunks nearest to the question, with neighbours, and the last ones."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from memeval.systems.base import ANSWER, NOT_NEGATIVE, SystemSettings

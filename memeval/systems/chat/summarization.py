@@ -1,7 +1,5 @@
 """A running summary of what compressions drop from the window."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The working memory of chat memories: a form that a model updates after each session."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

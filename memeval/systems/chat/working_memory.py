@@ -1,7 +1,5 @@
 """Chat memory: a form that the model keeps up to date, and the last chunks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from memeval.systems.base import ANSWER, INGEST, POSITIVE, SystemSettings

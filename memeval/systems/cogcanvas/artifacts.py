@@ -1,7 +1,5 @@
 """Typed artifacts of a conversation, each with the words that support it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property

@@ -2,8 +2,6 @@
 for time expressions that no artifact quotes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, timedelta

@@ -1,7 +1,5 @@
 """Extracts artifacts with a model, in batches, and looks up each quote in the conversation."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Finds a quote in its chunk, or otherwise the sentence that the model meant."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """A model's reply to the extraction's prompt, and the content of each item."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Settings of `cogcanvas` and of all its variants."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

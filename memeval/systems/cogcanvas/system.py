@@ -9,8 +9,6 @@ artifacts that were extracted from them. Extraction does not look at the window,
 be read in batches at the end of the ingest.
 """
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 from collections.abc import Mapping, Sequence

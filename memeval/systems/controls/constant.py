@@ -1,7 +1,5 @@
 """The control that always gives the same answer: the score that a judge gives for nothing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from memeval.errors import UserError

@@ -1,7 +1,5 @@
 """The control without retrieval: the whole conversation, as far as it fits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

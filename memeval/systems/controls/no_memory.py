@@ -1,7 +1,5 @@
 """The control that remembers nothing: the reader's knowledge without memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

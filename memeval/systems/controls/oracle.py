@@ -1,7 +1,5 @@
 """The control with perfect retrieval: the reader's score if memory never failed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from memeval.records import (

@@ -1,7 +1,5 @@
 """The control that retrieves at random: the score with any `top_k` chunks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 

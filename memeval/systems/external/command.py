@@ -1,7 +1,5 @@
 """A memory that is a program: JSON lines on its stdin, and a reply on its stdout for each."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping

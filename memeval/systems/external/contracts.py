@@ -1,7 +1,5 @@
 """Contracts of other benchmarks that some memories already support: `system.contract`."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from abc import ABC, abstractmethod

@@ -3,8 +3,6 @@
 A store that separates cases never returns a line of another case.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -3,8 +3,6 @@
 By default, most servers keep all data in one file next to their code or in the working directory.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Finds the contract of a memory at a URL, or of a program, by trying all contracts."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """The tools that a memory behind HTTP serves: `system.tools` in YAML, with `system=http`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any

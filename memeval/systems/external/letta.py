@@ -2,8 +2,6 @@
 questions to the agent.
 """
 
-from __future__ import annotations
-
 import os
 from collections import defaultdict
 from collections.abc import Sequence

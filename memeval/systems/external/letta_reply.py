@@ -1,7 +1,5 @@
 """An agent's searches and answer, read from the events of a Letta server's reply."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Sequence

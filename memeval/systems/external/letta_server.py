@@ -1,7 +1,5 @@
 """A Letta server as one case uses it: an agent with an archive, a conversation per question."""
 
-from __future__ import annotations
-
 import re
 import time
 import uuid

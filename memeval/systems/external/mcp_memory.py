@@ -1,7 +1,5 @@
 """A memory that is an MCP server: its YAML says which tools store and search."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

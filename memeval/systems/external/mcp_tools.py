@@ -1,7 +1,5 @@
 """The tools of an MCP server, as a model calls them under `reader=tools` and `writer=tools`."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -2,8 +2,6 @@
 API.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

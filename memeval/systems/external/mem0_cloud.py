@@ -1,7 +1,5 @@
 """One case's memories at mem0's hosted API, through mem0's own client."""
 
-from __future__ import annotations
-
 import json
 import time
 import uuid

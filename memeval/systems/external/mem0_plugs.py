@@ -3,8 +3,6 @@
 Importing this module imports mem0.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from typing import Any

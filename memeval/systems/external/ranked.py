@@ -1,7 +1,5 @@
 """A file of rankings instead of a memory: the results of another program for each question."""
 
-from __future__ import annotations
-
 from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

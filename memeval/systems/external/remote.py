@@ -1,7 +1,5 @@
 """Failures of a server that stores a system's memory, and deletion of its data there."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import weakref

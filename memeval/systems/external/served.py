@@ -2,8 +2,6 @@
 `search` or `answer`. A `Service` passes them on, over HTTP, a program's pipes or MCP.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging

@@ -1,7 +1,5 @@
 """Replies of servers that are not memories: that nothing was found, or that something failed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ docs/http_memory.openapi.yaml describes them. Replies are read strictly: an inva
 that names it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ Source of the comparison: Letta, "Benchmarking AI Agent Memory: Is a Filesystem 
 2025.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from array import array

@@ -1,7 +1,5 @@
 """LIGHT (Tavakoli et al., ICLR 2026): an index of episodes, the latest pairs, and a scratchpad."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain

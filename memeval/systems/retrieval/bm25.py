@@ -1,7 +1,5 @@
 """BM25 over the chunks as they were ingested."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Dense retrieval over the chunks as they were ingested: it neither reranks nor cuts them again."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

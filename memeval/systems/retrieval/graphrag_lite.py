@@ -1,7 +1,5 @@
 """A graph of entities mentioned together, searched from the question's entities one hop out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Dense retrieval and BM25 over the ingested chunks, fused: the baseline without a model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

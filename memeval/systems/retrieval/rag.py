@@ -1,7 +1,5 @@
 """CogCanvas' retrieval-augmented generation: chunks of a fixed size, optionally reranked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
