@@ -28,12 +28,8 @@ from memeval.results.run import Run
 from memeval.text.shown import one_line
 
 _CHUNK = 2**20
-_LOCAL, _END_MARK = b"PK\x03\x04", b"PK\x05\x06"
-_LOCAL_HEADER = struct.Struct("<4s5H3L2H")
-"""Mark, version, flags, method, time, day, CRC, packed and full size, lengths of name and extra."""
-_EPOCH_OF_DOS = (0, 1 << 5 | 1)
-"""`EPOCH` as time and day."""
-_WRITTEN = (form.EPOCH, form.UNIX, form.PRIVATE, 0, 0, form.ZIP_VERSION, form.ZIP_VERSION)
+_END_MARK = b"PK\x05\x06"
+_WRITTEN = (form.EPOCH, form.UNIX, form.PRIVATE, 0, 0, form.ZIP_VERSION, form.ZIP_VERSION, 0)
 """What `_describe` gives for an entry that `pack` wrote."""
 _END = struct.Struct("<4s4H2LH")
 """Mark, two numbers of disks, entries here and in all, size and place of the directory, comment."""
@@ -160,7 +156,7 @@ def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
 def _describe(info: zipfile.ZipInfo) -> tuple[object, ...]:
     """The directory's data about an entry besides its name, position, size and digest."""
     own = (info.date_time, info.create_system, info.external_attr, info.internal_attr, info.volume)
-    return (*own, info.create_version, info.extract_version)
+    return (*own, info.create_version, info.extract_version, info.reserved)
 
 
 def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
@@ -171,19 +167,12 @@ def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
     with path.open("rb") as file:
         offset = 0
         for info in infos:
-            name = info.orig_filename.encode("ascii")
-            sizes = (info.CRC, info.compress_size, info.file_size, len(name), 0)
-            kind = (form.ZIP_VERSION, info.flag_bits, info.compress_type)
-            expected = (_LOCAL, *kind, *_EPOCH_OF_DOS, *sizes)
+            expected = info.FileHeader()
             file.seek(offset)
-            header = file.read(_LOCAL_HEADER.size + len(name))
-            if info.header_offset != offset or header[_LOCAL_HEADER.size :] != name:
+            if info.header_offset != offset or file.read(len(expected)) != expected:
                 return False
 
-            if _LOCAL_HEADER.unpack_from(header) != expected:
-                return False
-
-            offset += len(header) + info.compress_size
+            offset += len(expected) + info.compress_size
 
         size = file.seek(0, os.SEEK_END)
         file.seek(size - _END.size)
