@@ -5,6 +5,7 @@ Users read them in `records.jsonl`.
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,21 @@ RecordRanks = tuple[Rank | None, ...] | None
 TIMES = "times"
 """The only member of a record that differs between an interrupted run and an uninterrupted one."""
 
+_IF_PRESENT: Mapping[str, tuple[str, ...]] = {
+    "choices": ("choice_labels", "right_choices", "chosen"),
+    "prompt": (),
+    "steps": ("step_limit",),
+    "timeline": (),
+    "asked_at": (),
+    "context": (),
+    "finish_reason": (),
+    "raw": (),
+    "notes": (),
+    "error": (),
+}
+"""The members that only lines with a value have, in order, each with those that accompany it."""
+_CONDITIONAL = {*_IF_PRESENT, *chain.from_iterable(_IF_PRESENT.values())}
+
 
 class TimelineEvent(Struct, frozen=True, omit_defaults=True):
     """One event in the timeline of a case."""
@@ -34,7 +50,10 @@ class TimelineEvent(Struct, frozen=True, omit_defaults=True):
 
 
 class Record(Struct, frozen=True):
-    """One question of one repeat. Only the question's id is required."""
+    """One question of one repeat. Only the question's id is required.
+
+    Its line has the members in this order, after them those of `_IF_PRESENT`.
+    """
 
     question_id: str
     case_id: str = ""
@@ -46,14 +65,16 @@ class Record(Struct, frozen=True):
     seed: int = 0
     question: str = ""
     gold: tuple[str, ...] = ()
+    weight: Weight = 1.0
+    """In a sample, how many questions of its category it represents."""
     answerable: bool = True
-    status: Status = Status.OK
     asked_at: datetime | None = None
     """When the question is asked, if the data set says."""
     facets: Mapping[str, str] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
     """Ids of the turns that contain the answer."""
     hypothesis: str | None = None
+    status: Status = Status.OK
     verdict: Verdict | None = None
     metrics: Mapping[str, Number | None] = field(default_factory=dict)
     """Metrics by name, computed from the answer, the memory and the gold. Those of the evidence
@@ -88,8 +109,6 @@ class Record(Struct, frozen=True):
     raw: str | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
-    weight: Weight = 1.0
-    """In a sample, how many questions of its category it represents."""
     steps: tuple[AgentStep, ...] = ()
     """Each reply of the model with its tool calls, under `reader=tools`."""
     step_limit: bool = False
@@ -134,67 +153,25 @@ class Record(Struct, frozen=True):
 
     def to_json(self) -> Json:
         """The record as a line of `records.jsonl`."""
-        record: Json = {
-            "question_id": self.question_id,
-            "case_id": self.case_id,
-            "category": self.category,
-            "category_name": self.category_name,
-            "repeat": self.repeat,
-            "seed": self.seed,
-            "question": self.question,
-            "gold": list(self.gold),
-            "weight": self.weight,
-            "answerable": self.answerable,
-            "facets": dict(self.facets),
-            "evidence": list(self.evidence),
-            "hypothesis": self.hypothesis,
-            "status": self.status.value,
-            "verdict": verdict_json(self.verdict) if self.verdict else None,
-            "metrics": dict(self.metrics),
-            "retrieved": _retrieved_json(self.retrieved),
-            "evidence_ranks": _list_or_none(self.evidence_ranks),
-            "session_evidence_ranks": _list_or_none(self.session_evidence_ranks),
-            "shown_evidence_ranks": _list_or_none(self.shown_evidence_ranks),
-            "shown_session_ranks": _list_or_none(self.shown_session_ranks),
-            "top_k": self.top_k,
-            "context_tokens": self.context_tokens,
-            "usage": list(map(as_plain, self.usage)),
-            TIMES: as_plain(self.times),
-            **self._present_members(),
-        }
+        members = as_plain(self)
+        members["verdict"] = verdict_json(self.verdict) if self.verdict else None
+        members["retrieved"] = _retrieved_json(self.retrieved)
+        members["chosen"] = self.chosen
+        members["asked_at"] = self.asked_at and self.asked_at.isoformat()
+        names = [name for name in members if name not in _CONDITIONAL]
+        for name, others in _IF_PRESENT.items():
+            if members[name] not in (None, (), {}):
+                names += [name, *others]
+
+        record: Json = {}
+        for name in names:
+            value = members[name]
+            record[name] = list(value) if isinstance(value, tuple) else value
+
         if self.weight == 1.0:
             del record["weight"]
 
         return record
-
-    def _present_members(self) -> Json:
-        """The members that only lines with a value have."""
-        members: Json = {}
-        if self.choices:
-            members["choices"] = list(self.choices)
-            members["choice_labels"] = self.choice_labels.value
-            members["right_choices"] = list(self.right_choices)
-            members["chosen"] = _list_or_none(self.chosen)
-        if self.prompt:
-            members["prompt"] = list(map(as_plain, self.prompt))
-        if self.steps:
-            members["steps"] = list(map(as_plain, self.steps))
-            members["step_limit"] = self.step_limit
-        if self.timeline:
-            members["timeline"] = list(map(as_plain, self.timeline))
-        if self.asked_at:
-            members["asked_at"] = self.asked_at.isoformat()
-
-        for name in ("context", "finish_reason", "raw"):
-            if getattr(self, name) is not None:
-                members[name] = getattr(self, name)
-
-        if self.notes:
-            members["notes"] = dict(self.notes)
-        if self.error is not None:
-            members["error"] = self.error
-
-        return members
 
 
 def _retrieved_json(chunks: tuple[RetrievedChunk, ...] | None) -> list[Json] | None:
@@ -202,12 +179,6 @@ def _retrieved_json(chunks: tuple[RetrievedChunk, ...] | None) -> list[Json] | N
         return None
 
     return [chunk.to_json() for chunk in chunks]
-
-
-def _list_or_none(
-    values: tuple[int | None, ...] | tuple[int, ...] | None,
-) -> list[int | None] | None:
-    return None if values is None else list(values)
 
 
 def read_records(path: Path) -> Iterator[Record]:
