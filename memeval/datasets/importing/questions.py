@@ -8,6 +8,7 @@ from memeval.datasets.importing.table import RawTable, plain_names
 from memeval.datasets.importing.times import BY_FORMAT, format_of, iso_text, iso_time, read_time
 from memeval.datasets.io.fields import Fields, quoted
 from memeval.datasets.io.questions import QUESTION
+from memeval.datasets.io.tables import named_cells
 from memeval.errors import UserError
 from memeval.text.shipped import location_of
 
@@ -40,14 +41,7 @@ def read_questions(
 
     rows = []
     for number, cells in table.rows:
-        if len(cells) != len(names):
-            raise UserError(
-                f"{table.path}: row {number}: {len(cells)} cells, but the header has "
-                f"{len(names)} columns: is the file cut off?"
-            )
-
-        values = dict(zip(names, cells, strict=True))
-        rows.append(Fields(path=table.path, record=f"row {number}", values=values))
+        rows.append(named_cells(names, cells, table.path, f"row {number}"))
 
     location = f"{table.path}: column 'time'"
     date_format = format_of([_cell(row, "time") for row in rows], location, date_format)

@@ -40,21 +40,24 @@ def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Field
 
     rows = []
     for number, cells in lines:
-        if not cells:
-            continue
-        if len(cells) != len(names):
-            raise UserError(
-                f"{path}: line {number}: {len(cells)} cells, but the header has {len(names)} "
-                "columns: is the file cut off?"
-            )
-
-        values = dict(zip(names, cells, strict=True))
-        rows.append(Fields(path=path, record=f"line {number}", values=values))
+        if cells:
+            rows.append(named_cells(names, cells, path, f"line {number}"))
 
     if not rows:
         raise UserError(f"{path} contains no rows below its header.")
 
     return rows
+
+
+def named_cells(names: Sequence[str], cells: Sequence[str], path: Path, record: str) -> Fields:
+    """A row by column name. Raises `UserError` if it has more or fewer cells than the header."""
+    if len(cells) != len(names):
+        raise UserError(
+            f"{path}: {record}: {len(cells)} cells, but the header has {len(names)} columns: is "
+            "the file cut off?"
+        )
+
+    return Fields(path=path, record=record, values=dict(zip(names, cells, strict=True)))
 
 
 def _rows(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
