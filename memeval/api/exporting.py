@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from memeval.api.arguments import check_types
 from memeval.api.selecting import select_run
@@ -82,15 +82,12 @@ def export(
 
 def _replace(folder: Path, write: Callable[[Path], None]) -> None:
     """Writes a folder under a temporary name, and renames it when it is complete."""
-    part = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    part.mkdir(mode=0o700)
-    try:
+    with TemporaryDirectory(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent) as name:
+        part = Path(name)
         write(part)
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def _write_in_place(folder: Path, write: Callable[[Path], None]) -> None:

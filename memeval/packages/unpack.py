@@ -5,10 +5,10 @@ these rows, whatever its key.
 """
 
 import json
-import os
 import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
@@ -60,18 +60,14 @@ def unpack(path: Path, allowed_signers: Path | None = None) -> Unpacked:
     root = outputs_dir() / IMPORTED_RUNS
     with writing(root):
         make_folder(root)
-        part = root / f".{os.getpid()}.tmp"
-        shutil.rmtree(part, ignore_errors=True)
-        make_folder(part)
-        try:
+        with TemporaryDirectory(prefix=".", suffix=".tmp", dir=root) as name:
+            part = Path(name)
             package = unpack_to(path, part)
             restored = sum(_adopt_run(package, run, signer) for run in package.runs)
             shutil.rmtree(part / "package")
             target = root / package.id
             shutil.rmtree(target, ignore_errors=True)
             part.rename(target)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
 
     from memeval.comparison.finding import finished_runs
 
