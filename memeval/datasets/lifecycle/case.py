@@ -173,6 +173,16 @@ class CaseBuilder:
         lines.append((self.language.assistant, pick(self.rng, self.language.noted)))
         return turn_id
 
+    def _wish(self, session: int, words: str, operation: EvalOperation) -> str:
+        """Expresses a wish in a session, after it as an operation, or both; returns the turn."""
+        turn_id = ""
+        if self.settings.channel != OPERATION:
+            turn_id = self._turn(session, words)
+        if self.settings.channel != CONVERSATION:
+            self.operations.append(operation)
+
+        return turn_id
+
     def _fill(self, session: int) -> None:
         """Adds filler after the facts of a session."""
         left = self.settings.later_tokens if session == LATER else self.settings.tokens
@@ -259,19 +269,9 @@ class CaseBuilder:
             wrong = self.say(FIRST, self.fact(attribute))
             right = self.fact(attribute, name=wrong.name)
             words = self.fill(self.language.correct, right, old=wrong.value)
-            turn_id = wrong.turn_id
-            if self.settings.channel != OPERATION:
-                turn_id = self._turn(CHANGED, words)
-
-            if self.settings.channel != CONVERSATION:
-                self.operations.append(
-                    EvalOperation(
-                        kind=OperationKind.CORRECT,
-                        after=session_id(CHANGED),
-                        correct=CorrectRequest(words=words, old=wrong.value, new=right.value),
-                    )
-                )
-
+            correct = CorrectRequest(words=words, old=wrong.value, new=right.value)
+            wish = EvalOperation(OperationKind.CORRECT, session_id(CHANGED), correct=correct)
+            turn_id = self._wish(CHANGED, words, wish) or wrong.turn_id
             traces = Traces(kind="corrected", right=(right.value,), older=(wrong.value,))
             facets = {"form": form}
             self._ask("corrected", right, evidence=(turn_id,), traces=traces, facets=facets)
@@ -344,21 +344,13 @@ class CaseBuilder:
     ) -> None:
         """Adds the wish to forget a fact, and the question whether it is gone."""
         words = self.fill(self.language.forget, fact)
-        if self.settings.channel != OPERATION:
-            self._turn(WISHES, words)
-
         about = f"{fact.name} {self.language.attributes[fact.attribute]['word']}"
-        values = (fact.value, *also)
-        if self.settings.channel != CONVERSATION:
-            self.operations.append(
-                EvalOperation(
-                    kind=OperationKind.FORGET,
-                    after=session_id(WISHES),
-                    forget=ForgetRequest(words=words, about=about),
-                    values=values,
-                )
-            )
-
+        values, forget = (fact.value, *also), ForgetRequest(words=words, about=about)
+        self._wish(
+            WISHES,
+            words,
+            EvalOperation(OperationKind.FORGET, session_id(WISHES), forget=forget, values=values),
+        )
         traces = Traces(kind=kind, deleted=values, probes=(*values, fact.sentence))
         found = {"form": form, "asked": asked, **(facets or {})}
         text = self.fill(template, fact)
