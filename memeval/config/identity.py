@@ -154,13 +154,14 @@ def settings_stages(group: str, settings_type: type[Any]) -> dict[str, str]:
 
 
 @cache
-def _run_metadata() -> Mapping[str, Mapping[str, Any]]:
+def run_metadata() -> Mapping[str, Mapping[str, Any]]:
+    """Metadata of each setting of a run, by dotted path."""
     return field_metadata(RunConfig)
 
 
 def by_stage(config: RunConfig, inputs: IdentityInputs) -> Settings:
     """The config's leaves, sorted into the stages whose keys they are part of."""
-    fields = _run_metadata()
+    fields = run_metadata()
     # Keys contain a role's final settings: naming the answers' model in a role changes nothing.
     leaves = flatten(dataclasses.replace(config, llm=with_roles_filled(config.llm)))
     leaves_of_stage: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}

@@ -25,7 +25,6 @@ ADDRESS_DEFAULTS = {"api_key_env": "", "headers": None, "api_version": None}
 """Defaults of settings not inherited by a role with its own URL: no secret goes elsewhere."""
 MODEL_SETTINGS = ("limit_parameter", "reasoning_effort", "extra_body")
 """Settings that a role with its own model or URL does not inherit."""
-LIMIT_PARAMETERS = ("max_tokens", "max_completion_tokens")
 RESERVED_PARAMETERS = {
     "model": "use:  {role}.model=...",
     "messages": "use:  prompt.file=... (or judge.prompt_file=...)",

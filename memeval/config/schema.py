@@ -22,12 +22,17 @@ LLM_JUDGE = "llm_judge"
 """Metadata: the field counts only if the judge is a language model."""
 BY_TOOLS = "by_tools"
 """Metadata: the field counts only if the group that it names, `reader` or `writer`, uses tools."""
+LEAST, MOST, ONE_OF = "least", "most", "one_of"
+"""Metadata: the bounds of a number, and the values that are allowed. None is allowed, too."""
+LIMIT_PARAMETERS = ("max_tokens", "max_completion_tokens")
 DIRECT, CHUNKS, TOOLS = "direct", "chunks", "tools"
 """The readers are `direct` and `tools`, the writers `chunks` and `tools`."""
 
 
 def at(stage: str, default: Any = None, **metadata: Any) -> Any:
-    """A field of `stage`; `metadata` says when it counts, with the names above as keys."""
+    """A field of `stage`; `metadata` says when it counts and which values are allowed, with the
+    names above as keys.
+    """
     return field(default=default, metadata={**metadata, "stage": stage})
 
 
@@ -36,9 +41,9 @@ class GranularityConfig:
     """Definition of a memory chunk."""
 
     name: str = at(PREPARE, "turn")
-    size: int | None = at(PREPARE)
+    size: int | None = at(PREPARE, least=1)
     """Tokens per chunk, for `chunk`."""
-    overlap: int | None = at(PREPARE)
+    overlap: int | None = at(PREPARE, least=0)
     """Tokens that neighbouring chunks share, for `chunk`."""
     speakers: bool = at(PREPARE, True)
     """Whether a chunk names who speaks, a line per turn; otherwise the turns' texts are joined by
@@ -56,17 +61,17 @@ class JudgeConfig:
     """
     class_: str | None = at(JUDGE)
     """`judge.class`: `package.module:Class` of a custom judge."""
-    threshold: float | None = at(JUDGE)
+    threshold: float | None = at(JUDGE, least=0, most=1)
     """Minimum F1 that counts as right, for `token_f1`."""
     prompt_file: str | None = at(RUNTIME)
     """A custom template for judges that are models; its text is part of the judge key."""
-    repeats: int = at(JUDGE, 1)
+    repeats: int = at(JUDGE, 1, least=1)
     """How often a model judges each answer, an odd number; the majority is the verdict."""
-    reading: str = at(JUDGE, "first_word")
+    reading: str = at(JUDGE, "first_word", one_of=("first_word", "official"))
     """How a yes-or-no reply is read: by its first word, or `official`, as for published figures:
     "yes" anywhere in it.
     """
-    scoring: str = at(JUDGE, "v2")
+    scoring: str = at(JUDGE, "v2", one_of=("v1", "v2"))
     """Which version of BEAM's scorer counts the items of a rubric: `v1` counts half credit as 0, as
     most likely in the published table; `v2` counts it as one half.
     """
@@ -87,7 +92,7 @@ class PromptConfig:
     """
     file: str | None = at(RUNTIME)
     """A custom template; its text is part of the answer key."""
-    choose_tokens: int = at(ANSWER, 16)
+    choose_tokens: int = at(ANSWER, 16, least=1)
     """Token limit of a reply that chooses an answer: an index, or letters."""
 
 
@@ -100,15 +105,15 @@ class RoleModelConfig:
     api_version: str | None = at(RUNTIME)
     api_key_env: str | None = at(RUNTIME)
     headers: dict[str, str] | None = at(RUNTIME)
-    temperature: float | None = at(RUNTIME)
-    max_tokens: int | None = at(RUNTIME)
-    limit_parameter: str | None = at(RUNTIME)
+    temperature: float | None = at(RUNTIME, least=0)
+    max_tokens: int | None = at(RUNTIME, least=1)
+    limit_parameter: str | None = at(RUNTIME, one_of=LIMIT_PARAMETERS)
     reasoning_effort: str | None = at(RUNTIME)
     extra_body: dict[str, Any] | None = at(RUNTIME)
     send_seed: bool | None = at(RUNTIME)
-    max_concurrency: int | None = at(RUNTIME)
+    max_concurrency: int | None = at(RUNTIME, least=1, most=1000)
     timeout_s: float | None = at(RUNTIME)
-    patience_s: float | None = at(RUNTIME)
+    patience_s: float | None = at(RUNTIME, least=0)
 
 
 @dataclass
@@ -117,9 +122,9 @@ class IngestModelConfig(RoleModelConfig):
 
     model: str | None = at(PREPARE, llm_ingest=True)
     base_url: str | None = at(PREPARE, llm_ingest=True)
-    temperature: float | None = at(PREPARE, llm_ingest=True)
-    max_tokens: int | None = at(PREPARE, 2048, llm_ingest=True)
-    limit_parameter: str | None = at(PREPARE, llm_ingest=True)
+    temperature: float | None = at(PREPARE, llm_ingest=True, least=0)
+    max_tokens: int | None = at(PREPARE, 2048, llm_ingest=True, least=1)
+    limit_parameter: str | None = at(PREPARE, llm_ingest=True, one_of=LIMIT_PARAMETERS)
     reasoning_effort: str | None = at(PREPARE, llm_ingest=True)
     extra_body: dict[str, Any] | None = at(PREPARE, llm_ingest=True)
     send_seed: bool | None = at(PREPARE, llm_ingest=True)
@@ -131,9 +136,9 @@ class JudgeModelConfig(RoleModelConfig):
 
     model: str | None = at(JUDGE, llm_judge=True)
     base_url: str | None = at(JUDGE, llm_judge=True)
-    temperature: float | None = at(JUDGE, 0.0, llm_judge=True)
-    max_tokens: int | None = at(JUDGE, 256, llm_judge=True)
-    limit_parameter: str | None = at(JUDGE, llm_judge=True)
+    temperature: float | None = at(JUDGE, 0.0, llm_judge=True, least=0)
+    max_tokens: int | None = at(JUDGE, 256, llm_judge=True, least=1)
+    limit_parameter: str | None = at(JUDGE, llm_judge=True, one_of=LIMIT_PARAMETERS)
     reasoning_effort: str | None = at(JUDGE, llm_judge=True)
     extra_body: dict[str, Any] | None = at(JUDGE, llm_judge=True)
     send_seed: bool | None = at(JUDGE, llm_judge=True)
@@ -143,8 +148,8 @@ class JudgeModelConfig(RoleModelConfig):
 class DraftModelConfig(RoleModelConfig):
     """The model that proposes questions for `data draft`; None: as the answers' model."""
 
-    temperature: float | None = at(RUNTIME, 0.7)
-    max_tokens: int | None = at(RUNTIME, 1024)
+    temperature: float | None = at(RUNTIME, 0.7, least=0)
+    max_tokens: int | None = at(RUNTIME, 1024, least=1)
 
 
 @dataclass
@@ -168,9 +173,9 @@ class LlmConfig:
     """Additional headers of each request, for gateways: each names the environment variable with
     its value.
     """
-    temperature: float | None = at(ANSWER, 0.0)
-    max_tokens: int = at(ANSWER, 512)
-    limit_parameter: str | None = at(ANSWER)
+    temperature: float | None = at(ANSWER, 0.0, least=0)
+    max_tokens: int = at(ANSWER, 512, least=1)
+    limit_parameter: str | None = at(ANSWER, one_of=LIMIT_PARAMETERS)
     """Name under which `max_tokens` is sent: `max_tokens` or `max_completion_tokens`; None: depends
     on the model.
     """
@@ -178,12 +183,12 @@ class LlmConfig:
     extra_body: dict[str, Any] | None = at(ANSWER)
     """Further parameters of each request, as the provider names them."""
     send_seed: bool = at(ANSWER, True)
-    max_concurrency: int = at(RUNTIME, 16)
+    max_concurrency: int = at(RUNTIME, 16, least=1, most=1000)
     timeout_s: float = at(RUNTIME, 60.0)
     """Time limit of one whole try, from the connection to the last byte."""
-    patience_s: float = at(RUNTIME, 300.0)
+    patience_s: float = at(RUNTIME, 300.0, least=0)
     """How long to retry an endpoint that does not answer, or asks for fewer calls."""
-    max_retries: int | None = at(RUNTIME)
+    max_retries: int | None = at(RUNTIME, least=0, most=1000)
     """Deprecated: maximum tries after the first, within `patience_s`."""
     ingest: IngestModelConfig = field(default_factory=IngestModelConfig)
     judge: JudgeModelConfig = field(default_factory=JudgeModelConfig)
@@ -203,7 +208,7 @@ class EmbedderConfig:
     class_: str | None = at(PREPARE)
     """`embedder.class`: `package.module:Class` of a custom embedder."""
     model: str | None = at(PREPARE)
-    width: int | None = at(PREPARE)
+    width: int | None = at(PREPARE, least=1)
     """Numbers per vector; None: the model's own width."""
     base_url: str | None = at(PREPARE)
     api_version: str | None = at(RUNTIME)
@@ -212,13 +217,13 @@ class EmbedderConfig:
     """None: the key of the URL (the model's at its URL, OPENAI_API_KEY at OpenAI's)."""
     headers: dict[str, str] | None = at(RUNTIME)
     """As for the model."""
-    max_concurrency: int | None = at(RUNTIME)
+    max_concurrency: int | None = at(RUNTIME, least=1, most=1000)
     """None: the limit of the model behind the same URL and key, else 8."""
-    batch_size: int = at(RUNTIME, MOST_TEXTS)
+    batch_size: int = at(RUNTIME, MOST_TEXTS, least=1, most=MOST_TEXTS)
     """Maximum number of texts per request."""
     timeout_s: float = at(RUNTIME, 60.0)
-    patience_s: float = at(RUNTIME, 300.0)
-    max_retries: int | None = at(RUNTIME)
+    patience_s: float = at(RUNTIME, 300.0, least=0)
+    max_retries: int | None = at(RUNTIME, least=0, most=1000)
 
 
 @dataclass
@@ -236,25 +241,25 @@ class RerankerConfig:
     api_key_env: str = at(RUNTIME, "RERANK_API_KEY")
     headers: dict[str, str] | None = at(RUNTIME)
     """As for the model."""
-    max_concurrency: int | None = at(RUNTIME)
+    max_concurrency: int | None = at(RUNTIME, least=1, most=1000)
     """None: use the limit already set for this URL and key, else 16."""
     timeout_s: float = at(RUNTIME, 60.0)
-    patience_s: float = at(RUNTIME, 300.0)
+    patience_s: float = at(RUNTIME, 300.0, least=0)
 
 
 @dataclass
 class ReaderConfig:
     """How the answers' model accesses the memory."""
 
-    name: str = at(ANSWER, DIRECT, by_tools="reader")
+    name: str = at(ANSWER, DIRECT, by_tools="reader", one_of=(DIRECT, TOOLS))
     """`direct`: the system retrieves and the model answers once; `tools`: the model calls the
     memory's tools until it answers.
     """
-    max_steps: int = at(ANSWER, 10, by_tools="reader")
+    max_steps: int = at(ANSWER, 10, by_tools="reader", least=1)
     """Maximum replies of the model per question, including the answer."""
-    max_tool_calls: int = at(ANSWER, 20, by_tools="reader")
+    max_tool_calls: int = at(ANSWER, 20, by_tools="reader", least=1)
     """Maximum tool calls per question."""
-    max_result_tokens: int = at(ANSWER, 2000, by_tools="reader")
+    max_result_tokens: int = at(ANSWER, 2000, by_tools="reader", least=10)
     """Maximum tokens of a result that the model is shown; a longer result is visibly cut."""
 
 
@@ -262,17 +267,17 @@ class ReaderConfig:
 class WriterConfig:
     """How conversations get into the memory."""
 
-    name: str = at(PREPARE, CHUNKS, by_tools="writer")
+    name: str = at(PREPARE, CHUNKS, by_tools="writer", one_of=(CHUNKS, TOOLS))
     """`chunks`: the system gets every chunk; `tools`: the model of `llm.ingest` reads each session
     and writes with the memory's tools.
     """
-    max_steps: int = at(PREPARE, 10, by_tools="writer")
+    max_steps: int = at(PREPARE, 10, by_tools="writer", least=1)
     """Maximum replies of the model per session."""
-    max_tool_calls: int = at(PREPARE, 50, by_tools="writer")
+    max_tool_calls: int = at(PREPARE, 50, by_tools="writer", least=1)
     """Maximum tool calls per session."""
-    max_result_tokens: int = at(PREPARE, 2000, by_tools="writer")
+    max_result_tokens: int = at(PREPARE, 2000, by_tools="writer", least=10)
     """Maximum tokens of a result that the model is shown; a longer result is visibly cut."""
-    max_session_tokens: int = at(PREPARE, 8000, by_tools="writer")
+    max_session_tokens: int = at(PREPARE, 8000, by_tools="writer", least=100)
     """Maximum tokens of a session that are read at a time; a longer session is read in parts, each
     with the limits above.
     """
@@ -282,7 +287,7 @@ class WriterConfig:
 class TrackingConfig:
     """Tracking of runs, so that they can be compared."""
 
-    name: str = at(RUNTIME, "mlflow")
+    name: str = at(RUNTIME, "mlflow", one_of=("mlflow", "none"))
     uri: str | None = at(RUNTIME)
     """MLflow's URL; None: MLFLOW_TRACKING_URI, else the project's own store."""
     experiment: str | None = at(RUNTIME)
@@ -303,7 +308,7 @@ class StoreConfig:
     """URL of the saved memories, such as `file:///shared/memories` or `s3://bucket/memories`;
     None: in the home.
     """
-    patience_s: float = at(RUNTIME, 300.0)
+    patience_s: float = at(RUNTIME, 300.0, least=0)
     """How long to wait for a database or an object store that is unavailable."""
 
 
@@ -311,10 +316,10 @@ class StoreConfig:
 class BudgetConfig:
     """Spending limits of one command at endpoints; None means no limit."""
 
-    usd: float | None = at(RUNTIME)
-    tokens: int | None = at(RUNTIME)
+    usd: float | None = at(RUNTIME, least=0)
+    tokens: int | None = at(RUNTIME, least=0)
     """Tokens sent and received, including embedded ones."""
-    calls: int | None = at(RUNTIME)
+    calls: int | None = at(RUNTIME, least=0)
     """Requests, including failed ones."""
 
 
@@ -329,18 +334,19 @@ class RunConfig:
     declares their stages.
     """
     granularity: GranularityConfig = field(default_factory=GranularityConfig)
-    top_k: int = at(ANSWER, 10)
-    context_tokens: int | None = at(ANSWER, optional=True)
+    # Rows with a count above `records.MOST` could not be read again.
+    top_k: int = at(ANSWER, 10, least=1, most=1_000_000_000)
+    context_tokens: int | None = at(ANSWER, optional=True, least=1)
     """Maximum tokens of context that the reader is shown, in whole texts and in order of rank;
     None: no limit.
     """
     compression_turn: int | str = at(PREPARE, "never")
     """`never`, `middle`, `rolling`, or a number of turn pairs or chunks."""
-    compression_unit: str = at(PREPARE, "pairs")
+    compression_unit: str = at(PREPARE, "pairs", one_of=("pairs", "chunks"))
     """Unit of `compression_turn` and `retain_recent`: `pairs` of turns, whatever the granularity,
     or `chunks`.
     """
-    retain_recent: int = at(PREPARE, 5)
+    retain_recent: int = at(PREPARE, 5, least=0)
     """Latest turn pairs, or chunks, that the window keeps at a compression."""
     judge: JudgeConfig = field(default_factory=JudgeConfig)
     prompt: PromptConfig = field(default_factory=PromptConfig)
@@ -351,21 +357,21 @@ class RunConfig:
     writer: WriterConfig = field(default_factory=WriterConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
-    stages: str = at(ANSWER, "all")
+    stages: str = at(ANSWER, "all", one_of=("all", "retrieve"))
     """`retrieve` ends each question after its retrieval: no answer, no judge, no model."""
-    num_runs: int = at(RUN, 1)
+    num_runs: int = at(RUN, 1, least=1, most=10_000)
     """Number of repeats, each from start to end with its own seed."""
     seed: int = at(RUN, 0)
     """Seed of the first repeat; the others count up from it."""
-    min_coverage: float = at(RUN, 0.99)
+    min_coverage: float = at(RUN, 0.99, least=0, most=1)
     """Minimum share of scored questions for the cell to be valid."""
-    stop_after_failures: int | None = at(RUNTIME, 20)
+    stop_after_failures: int | None = at(RUNTIME, 20, least=1)
     """Consecutive failed calls at a URL, after all retries, that stop the run; None: never."""
-    max_ingest_loss: float = at(PREPARE, 0.01)
+    max_ingest_loss: float = at(PREPARE, 0.01, least=0, most=1)
     """Maximum share of a case's chunks that its ingest may lose; a case that loses more is
     `ingest_failed`, and its memory is not kept.
     """
-    fresh: str | None = at(RUNTIME)
+    fresh: str | None = at(RUNTIME, one_of=(PREPARE, ANSWER, JUDGE))
     """First stage that runs again although its results exist: `prepare`, `answer` or `judge`."""
     plots: bool | None = at(RUNTIME)
     """Whether plots are drawn; None: MEMEVAL_PLOTS, else true."""
@@ -376,7 +382,7 @@ class RunConfig:
     objective: str = at(RUNTIME, "accuracy")
     """Metric of the cell that an optimising sweeper gets."""
     budget: BudgetConfig = field(default_factory=BudgetConfig)
-    confirm_above_usd: float | None = at(RUNTIME)
+    confirm_above_usd: float | None = at(RUNTIME, least=0)
     """Estimated cost in dollars above which the command line asks for confirmation."""
     label: str | None = at(RUN, optional=True)
     """Name of the measured version, such as `v2`: names the run in every table, and keeps it

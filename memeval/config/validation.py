@@ -6,92 +6,17 @@ from typing import Any
 
 from memeval.config.checks import check_address, check_secrets, check_store
 from memeval.config.filing import check_filing
+from memeval.config.identity import run_metadata
 from memeval.config.leaves import flatten
 from memeval.config.options import available, is_available
-from memeval.config.roles import (
-    DRAFTING,
-    LIMIT_PARAMETERS,
-    RESERVED_PARAMETERS,
-    ROLES,
-    section_of_role,
-)
-from memeval.config.schema import (
-    ANSWER,
-    CHUNKS,
-    DIRECT,
-    JUDGE,
-    MOST_TEXTS,
-    PREPARE,
-    TOOLS,
-    LlmConfig,
-    RunConfig,
-)
+from memeval.config.roles import DRAFTING, RESERVED_PARAMETERS, ROLES, section_of_role
+from memeval.config.schema import LEAST, MOST, ONE_OF, LlmConfig, RunConfig
 from memeval.config.settings import SHARED, TENANTS, TIMEOUT
 from memeval.errors import UserError, unknown
 from memeval.text.shown import one_line
 
-MODELS = (*ROLES, *DRAFTING)
-CALLED = (*MODELS, "embedder", "reranker")
-"""Groups with settings for calling an endpoint."""
-
-BY_TOOLS = ("reader", "writer")
-"""Groups with limits of tools."""
-
-_LEAST: dict[str, float] = {
-    "top_k": 1,
-    "context_tokens": 1,
-    "retain_recent": 0,
-    "num_runs": 1,
-    **{f"{group}.max_steps": 1 for group in BY_TOOLS},
-    **{f"{group}.max_tool_calls": 1 for group in BY_TOOLS},
-    **{f"{group}.max_result_tokens": 10 for group in BY_TOOLS},
-    "writer.max_session_tokens": 100,
-    "granularity.size": 1,
-    "granularity.overlap": 0,
-    "prompt.choose_tokens": 1,
-    **{f"{role}.max_tokens": 1 for role in MODELS},
-    **{f"{role}.temperature": 0 for role in MODELS},
-    **{f"{group}.max_concurrency": 1 for group in CALLED},
-    **{f"{group}.patience_s": 0 for group in CALLED},
-    "llm.max_retries": 0,
-    "embedder.width": 1,
-    "embedder.batch_size": 1,
-    "embedder.max_retries": 0,
-    "judge.threshold": 0,
-    "store.patience_s": 0,
-    "judge.repeats": 1,
-    "min_coverage": 0,
-    "budget.usd": 0,
-    "budget.tokens": 0,
-    "budget.calls": 0,
-    "confirm_above_usd": 0,
-    "stop_after_failures": 1,
-    "max_ingest_loss": 0,
-}
-_MOST: dict[str, float] = {
-    # Rows with a count above `records.MOST` could not be read again.
-    "top_k": 1_000_000_000,
-    "num_runs": 10_000,
-    **{f"{group}.max_concurrency": 1000 for group in CALLED},
-    "llm.max_retries": 1000,
-    "embedder.batch_size": MOST_TEXTS,
-    "embedder.max_retries": 1000,
-    "min_coverage": 1,
-    "max_ingest_loss": 1,
-    "judge.threshold": 1,
-}
 LONGEST_TIMEOUT_S = 86_400.0
 """A day. A longer wait for one reply is a mistake."""
-FRESH_STAGES = (PREPARE, ANSWER, JUDGE)
-_ONE_OF = {
-    "tracking.name": ("mlflow", "none"),
-    "judge.reading": ("first_word", "official"),
-    "judge.scoring": ("v1", "v2"),
-    "compression_unit": ("pairs", "chunks"),
-    "stages": ("all", "retrieve"),
-    "reader.name": (DIRECT, TOOLS),
-    "writer.name": (CHUNKS, TOOLS),
-}
 
 
 def check(config: RunConfig) -> None:
@@ -100,7 +25,7 @@ def check(config: RunConfig) -> None:
     # First, because the messages below quote values.
     check_secrets(leaves)
     check_filing(config)
-    _check_numbers(leaves)
+    _check_declared(leaves)
     _check_parameters(config.llm)
 
     for path, value in leaves.items():
@@ -112,7 +37,7 @@ def check(config: RunConfig) -> None:
             check_address(path, value)
 
     check_store(config.store.url, config.store.memories)
-    _check_names(config, leaves)
+    _check_names(config)
 
     if config.judge.repeats % 2 == 0:
         raise UserError(
@@ -132,14 +57,7 @@ def check(config: RunConfig) -> None:
         )
 
 
-def _check_names(config: RunConfig, leaves: Mapping[str, Any]) -> None:
-    if config.fresh is not None and config.fresh not in FRESH_STAGES:
-        raise unknown("fresh", config.fresh, FRESH_STAGES)
-
-    for path, allowed in _ONE_OF.items():
-        if leaves[path] not in allowed:
-            raise unknown(path, str(leaves[path]), allowed)
-
+def _check_names(config: RunConfig) -> None:
     if not is_available("llm", config.llm.name):
         raise unknown(
             "llm.name", config.llm.name, available("llm"), "all:  python -m memeval --help llm"
@@ -151,8 +69,8 @@ def _check_names(config: RunConfig, leaves: Mapping[str, Any]) -> None:
 
 
 def _check_parameters(llm: LlmConfig) -> None:
-    """Raises `UserError` for parameters that memeval sets itself, and unknown names."""
-    for path in MODELS:
+    """Raises `UserError` for parameters that memeval sets itself."""
+    for path in (*ROLES, *DRAFTING):
         role = section_of_role(llm, path)
         for name in role.extra_body or {}:
             if name in RESERVED_PARAMETERS:
@@ -161,26 +79,25 @@ def _check_parameters(llm: LlmConfig) -> None:
                     RESERVED_PARAMETERS[name].format(role=path),
                 )
 
-        if role.limit_parameter not in (None, *LIMIT_PARAMETERS):
-            raise unknown(f"{path}.limit_parameter", str(role.limit_parameter), LIMIT_PARAMETERS)
 
-
-def _check_numbers(leaves: Mapping[str, Any]) -> None:
+def _check_declared(leaves: Mapping[str, Any]) -> None:
+    """Raises `UserError` for numbers outside their bounds, and for unknown values."""
     for path, value in leaves.items():
         # YAML reads `.nan`, and every comparison with it is false: the bounds below would let it
         # pass.
         if isinstance(value, float) and not math.isfinite(value):
             raise UserError(f"{path} must be a finite number, not {value}")
 
-    for path, least in _LEAST.items():
+    for path, metadata in run_metadata().items():
         value = leaves.get(path)
-        if value is not None and value < least:
-            raise UserError(f"{path} must be at least {least:g}, not {value}")
-
-    for path, most in _MOST.items():
-        value = leaves.get(path)
-        if value is not None and value > most:
-            raise UserError(f"{path} must be at most {most:g}, not {value:g}")
+        if value is None:
+            continue
+        if LEAST in metadata and value < metadata[LEAST]:
+            raise UserError(f"{path} must be at least {metadata[LEAST]:g}, not {value}")
+        if MOST in metadata and value > metadata[MOST]:
+            raise UserError(f"{path} must be at most {metadata[MOST]:g}, not {value:g}")
+        if ONE_OF in metadata and value not in metadata[ONE_OF]:
+            raise unknown(path, str(value), metadata[ONE_OF])
 
     limit = leaves.get(f"system.{TIMEOUT}")
     # `true` is an integer in Python: it would be a limit of one second.

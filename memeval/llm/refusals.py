@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from memeval.config.roles import LIMIT_PARAMETERS
+from memeval.config.schema import LIMIT_PARAMETERS
 from memeval.errors import ModelError
 
 _SETTINGS = {
