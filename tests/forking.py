@@ -136,7 +136,7 @@ def serve() -> None:
     """Forks a process per request. Returns in the forked process, which then runs the command."""
     import importlib
 
-    from memeval.runs.environment import set_environment
+    from memeval.process.environment import set_environment
 
     set_environment()
     # Objects created here are kept: a collection would find no garbage.

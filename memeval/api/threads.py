@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 from memeval.config.paths import refusing_long_names
-from memeval.runs.environment import set_environment
+from memeval.process.environment import set_environment
 from memeval.runs.interrupt import StopSwitch
 
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from typing import Any
 from memeval import __version__
 from memeval.config.paths import refusing_long_names
 from memeval.errors import UserError, WorldError, unknown
+from memeval.process.environment import set_environment
 from memeval.process.private import private_umask
 from memeval.runs.display.terminal import guard, report_error
-from memeval.runs.environment import set_environment
 
 COMMANDS = {
     "run": "memeval.cli.run:run",

@@ -1,8 +1,32 @@
-"""Environment variables that are set temporarily."""
+"""Environment variables: those that other packages read, and those that are set temporarily."""
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+
+ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MEM0_TELEMETRY": "False",
+    "ORT_DISABLE_TELEMETRY": "1",
+    "ANONYMIZED_TELEMETRY": "False",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_COLOR_PREFIX": "0",
+    "HF_HUB_OFFLINE": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
+"""Set before anything is imported: telemetry off, no hub, and one thread for small matrix products,
+which are slower with two.
+"""
+
+
+def set_environment() -> None:
+    """Sets environment variables read by other packages, before these are imported.
+
+    Variables set by the user stay.
+    """
+    for variable, value in ENVIRONMENT.items():
+        os.environ.setdefault(variable, value)
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from memeval.errors import UserError, require_library
 from memeval.pipeline.open.called import limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.process.cores import count_cores
+from memeval.process.environment import ENVIRONMENT, set_environment
 from memeval.process.root import project_root
-from memeval.runs.environment import ENVIRONMENT, set_environment
 from memeval.runs.plan import Plan
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from memeval.errors import ModelError, UserError
 from memeval.llm.contract import ChatPrompt, Completion
 from memeval.process import started
+from memeval.process.environment import set_environment
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.vectors import width_error
 from memeval.systems.asking import ask_for
@@ -24,13 +25,6 @@ from memeval.systems.base import SystemContext
 if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
 
-QUIET = {
-    "MEM0_TELEMETRY": "False",
-    "ORT_DISABLE_TELEMETRY": "1",
-    "ANONYMIZED_TELEMETRY": "False",
-    "HF_HUB_OFFLINE": "1",
-}
-"""Set before mem0 is imported, unless set by the user: mem0 sends telemetry by default."""
 NOTHING = '{"memory": []}'
 """Passed to mem0 in place of a reply that can't be read."""
 DATED = re.compile(r"(?m)^(## (?:Observation|Current) Date\n)\d{4}-\d\d-\d\d$")
@@ -79,9 +73,7 @@ def check_graph() -> None:
 
 def prepare_import() -> None:
     """Silences mem0, and keeps it out of the user's home, before it is imported."""
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
-
+    set_environment()
     # On import, mem0 writes an id of the user into this folder.
     if "MEM0_DIR" not in os.environ:
         os.environ["MEM0_DIR"] = str(started.make_folder("mem0", guarded=False))
