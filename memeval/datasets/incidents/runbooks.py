@@ -67,4 +67,4 @@ def _handling(seed: int, system: str, fault: str, count: int) -> Handling:
 
 def _procedure(steps: Sequence[str], revision: int) -> str:
     first = STEPS_EACH * (revision - 1)
-    return " and then ".join(steps[first : first + STEPS_EACH])
+    return " and ".join(steps[first : first + STEPS_EACH])
