@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from memeval.datasets.chance import seeded_random
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.metrics.keywords import keyword_pass
+from memeval.metrics.tokens import token_f1
 from memeval.records import EvalCase, EvalQuestion
 
 DIGEST = "import test_alert_storm; print(test_alert_storm.digest())"
@@ -263,6 +265,19 @@ def test_keyword_judge_confuses_no_gold_answers() -> None:
                 assert [name for name in devices if keyword_pass(name, question.gold[0])] == [
                     question.gold[0]
                 ]
+
+
+def test_judges_of_words_confuse_no_days_of_a_history() -> None:
+    for case in storms(storms_per_case=12, n_alerts=20, n_cases=5, questions_per_case=1000):
+        dates = {
+            question.gold
+            for question in case.questions
+            if question.facets["task"] in ("together", "together_on_device", "root_cause_before")
+        }
+        for golds, others in permutations(dates, 2):
+            for gold, other in product(golds, others):
+                assert not keyword_pass(other, gold)
+                assert token_f1(other, gold) < 0.5
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 
 from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.alert_storm.generate import (
+    HISTORY_VERSION,
     VERSION,
     Alert,
     Shape,
@@ -174,6 +175,7 @@ class AlertStorm(NetOps):
         # Left out for a single storm, so its digest is the same as before histories were added.
         if self.settings.storms_per_case > 1:
             given["storms_per_case"] = self.settings.storms_per_case
+            given["version"] = HISTORY_VERSION
 
         return digest_of(json.dumps(given, sort_keys=True).encode())
 

@@ -20,6 +20,8 @@ from memeval.datasets.chance import draw, pick
 
 VERSION = 1
 """Increase it whenever the same settings generate a different storm."""
+HISTORY_VERSION = 2
+"""Likewise for histories."""
 
 ROOT_KINDS: Mapping[str, str] = {
     "power_failure": "the power supply gave out",
@@ -47,7 +49,13 @@ ROUTING = ("bgp_session_down", "ospf_adjacency_down")
 KINDS_PER_STORM = 4
 """Kinds of symptoms in a storm of a history, besides the lost neighbour."""
 GAP_DAYS = (33, 60)
-"""Minimum and maximum time between the storms of a history, so that each is in another month."""
+"""Minimum and maximum time from a storm of a history to the month of the next one, which is another
+month.
+"""
+DAYS = range(13, 29)
+"""Days of the month, of which each storm of a history has another one. None is the number of a
+month, so two dates share only the year or the month, and no judge takes one for the other.
+"""
 LINK_KINDS: Mapping[str, str] = {"link_down": "the link went down", "link_up": "the link came up"}
 SEVERITIES = ("critical", "major", "minor", "warning")
 
@@ -139,7 +147,9 @@ def generate_history(shape: Shape, count: int, rng: Random) -> tuple[Storm, ...]
     always, *others = HISTORY_SYMPTOMS
     storms: list[Storm] = []
     start = _start(rng)
+    days = draw(rng, DAYS, count)
     for number in range(count):
+        start = start.replace(day=days[number])
         drawn = draw(rng, others)
         # Kinds that the latest storm must have come first; a stable sort keeps the others in order.
         if number == count - 1:
@@ -149,8 +159,8 @@ def generate_history(shape: Shape, count: int, rng: Random) -> tuple[Storm, ...]
         storms.append(_dated(_storm(net, shape, symptoms, rng), start))
 
         low, high = GAP_DAYS
-        days = low + int(rng.random() * (high - low))
-        start = _start_of_day(start + timedelta(days=days), rng)
+        gap = low + int(rng.random() * (high - low))
+        start = _start_of_day(start + timedelta(days=gap), rng)
 
     return tuple(storms)
 
