@@ -47,6 +47,15 @@ def test_damaged_shared_memory_is_built_again_and_replaced(
     assert "1 found" in memeval("prepare", *words, home=tmp_path / "third").stdout
 
 
+def test_memory_that_was_not_uploaded_is_uploaded_when_it_is_used(
+    memeval: Command, tmp_path: Path
+) -> None:
+    memeval("prepare", *CELL, home=tmp_path / "one")
+    words = (*CELL, f"store.memories=file://{tmp_path}/shared")
+    assert "1 found" in memeval("prepare", *words, home=tmp_path / "one").stdout
+    assert "1 found" in memeval("prepare", *words, home=tmp_path / "other").stdout
+
+
 def test_checkpoint_of_another_home_is_continued(memeval: Command, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     words = ("dataset=demo_lifecycle", "dataset.limit_cases=1", "system=bm25")

@@ -97,8 +97,8 @@ class MemoryBuild(Struct, frozen=True, dict=True):
     async def run(self, shared: SharedMemories | None, failed: dict[Path, FailedMemory]) -> Memory:
         """Loads or builds the memory, and saves it if the system can.
 
-        With `shared` memories of other machines, a missing memory is fetched, and a built one is
-        put there.
+        With `shared` memories of other machines, a missing memory is fetched, and one that is
+        missing there is uploaded.
 
         Raises `IngestLossError` if more was lost than allowed, and `FailedMemoryError` for a memory
         in `failed`.
@@ -109,6 +109,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
                 await self._fetch(folder, shared)
                 loaded = await self._load(self.case.case_id)
                 if loaded is not None:
+                    await self._put(loaded, shared, only_missing=True)
                     return loaded
 
             if folder in failed:
@@ -123,14 +124,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
                 failed[folder] = FailedMemory(failure_message(error), usage, self.cell.run_key)
                 raise
 
-            if shared is not None and memory.saved:
-                try:
-                    await shared.put(folder, self.key)
-                except BaseException:
-                    # The caller never gets this memory, and so can't close it.
-                    await memory.watched.close()
-                    raise
-
+            await self._put(memory, shared, only_missing=False)
             return memory
 
     async def imagine(self) -> Memory:
@@ -155,6 +149,21 @@ class MemoryBuild(Struct, frozen=True, dict=True):
     async def _fetch(self, folder: Path, shared: SharedMemories | None) -> None:
         if shared is not None and not folder.exists():
             await shared.fetch(folder, self.key)
+
+    async def _put(
+        self, memory: Memory, shared: SharedMemories | None, *, only_missing: bool
+    ) -> None:
+        """Uploads a saved memory; an earlier run may have failed to. Raises `StorageError`."""
+        if shared is None or not memory.saved:
+            return
+
+        try:
+            if not only_missing or await shared.manifest(self.folder, self.key) is None:
+                await shared.put(self.folder, self.key)
+        except BaseException:
+            # The caller never gets this memory, and so can't close it.
+            await memory.watched.close()
+            raise
 
     async def _load(self, case_id: str) -> Memory | None:
         folder = memory_path(self.cell, case_id, self.seed)
