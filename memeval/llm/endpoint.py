@@ -318,7 +318,7 @@ class Endpoint:
 
         # Redirects are failures, too: prompts and keys go to the given URL only.
         if status >= 300:
-            return status_setback(status, headers, body)
+            return status_setback(status, headers, body, transport.plain_proxy)
         if status == ACCEPTED and not self.settings.takes_accepted:
             what = "HTTP 202: the request was only accepted, but the contract requires 200"
             return Setback(what, FaultKind.DECLINED, status=status)

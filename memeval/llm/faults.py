@@ -114,14 +114,21 @@ _MEANINGS = {
 }
 
 
-def status_setback(status: int, headers: Mapping[str, str], content: bytes) -> Setback:
-    """The setback for an HTTP status other than 2xx."""
+def status_setback(
+    status: int, headers: Mapping[str, str], content: bytes, proxy: str | None = None
+) -> Setback:
+    """The setback for an HTTP status other than 2xx; over plain HTTP, `proxy` may have sent it."""
     if 300 <= status < 400:
         # With its scheme and path: often they are all that differs.
         location = (headers.get("location") or "").partition("?")[0]
         target = one_line(redacted(without_userinfo(location)), 200) or "another URL"
         what = f"HTTP {status}: the endpoint redirects to {target}; nothing is sent there"
         return Setback(what, FaultKind.DEAD, status=status)
+
+    page = is_error_page(content, headers.get("content-type", ""))
+    if proxy is not None and page and status in (500, 502, 503):
+        what = f"HTTP {status} by way of the proxy {one_line(proxy, 80)}"
+        return Setback(what, FaultKind.UNREACHABLE, status=status)
 
     return _of_error(status, f"HTTP {status}", headers, content)
 

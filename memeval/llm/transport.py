@@ -61,6 +61,8 @@ class Transport:
             timeout=ClientTimeout(total=None, sock_connect=None),
         )
         self._proxy, self._to_proxy = proxy_of(address)
+        self.plain_proxy = None if scheme == "https" else self._proxy
+        """The proxy that reads requests and may reply in the endpoint's place."""
         # With TLS, the proxy can't read our headers; without TLS, it reads them all.
         if scheme != "https":
             self._headers.update(self._to_proxy)

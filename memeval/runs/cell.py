@@ -99,8 +99,9 @@ def complete_cell(
     if not reused:
         check_keys(cell.config)
         # An unreachable store is the user's mistake here, but an outside fault during the run.
-        open_store(cell.config.store, cache_dir(), partial(print, file=sys.stderr))
-        open_memories(cell.config.store)
+        say = partial(print, file=sys.stderr)
+        open_store(cell.config.store, cache_dir(), say)
+        open_memories(cell.config.store, say)
         if make_run is None and processes == 1:
             from memeval.runs.compute.workers import start_callers
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
+from threading import Timer
 from typing import Any, TypeVar
 
 from memeval.errors import StorageError, UserError
@@ -19,6 +20,8 @@ from memeval.results.private import make_folder
 from memeval.text.shown import one_line
 
 T = TypeVar("T")
+QUIET_S = 5.0
+"""Seconds without a word while a store is first contacted."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 10.0
 """Seconds between two attempts to reach the store, at first and at most."""
 
@@ -33,6 +36,9 @@ class SharedMemories:
         import fsspec  # type: ignore[import-untyped]
 
         self.url, self._patience_s, self._say = url, patience_s, say
+        # A library may retry for a minute, without a word.
+        notice = Timer(QUIET_S, lambda: say and say(f"waiting for the memories at {url}"))
+        notice.start()
         try:
             self._files, self._root = fsspec.core.url_to_fs(url)
             self._files.makedirs(self._root, exist_ok=True)
@@ -45,6 +51,9 @@ class SharedMemories:
                 "a folder:         store.memories=file:///shared/memories",
                 "an object store:  store.memories=s3://bucket/memories  (pip install s3fs)",
             ) from error
+        finally:
+            notice.cancel()
+            notice.join()
 
     async def fetch(self, folder: Path, key: str) -> bool:
         """Fetches a memory into `folder`; False if it does not exist. Raises `StorageError`."""

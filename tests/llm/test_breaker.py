@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from doubles.endpoint import ScriptedEndpoint
 from doubles.faults import Faults
-from doubles.loopback import LoopbackServer, Request, send_json
+from doubles.loopback import LoopbackServer, Request, send
 
 from memeval.errors import ModelError, UserError, WorldError
 from memeval.llm.breaker import Breaker
@@ -93,7 +93,7 @@ class RefusingProxy(LoopbackServer):
         self.status = status
 
     async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
-        return await send_json(writer, self.status, {})
+        return await send(writer, self.status, b"<html>")
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,7 @@ class RefusingProxy(LoopbackServer):
         ("https_proxy", "locked", "the proxy replied 407: "),
         ("http_proxy", "locked", "HTTP 407, the proxy refused the login"),
         ("https_proxy", "alone", "the proxy can't connect to api.invalid: 503"),
+        ("http_proxy", "alone", "HTTP 503 by way of the proxy http://127.0.0.1"),
         ("https_proxy", "absent", "connection refused by the proxy 127.0.0.1"),
         ("http_proxy", "socks5://localhost", "the proxy socks5://localhost is not an HTTP proxy"),
     ],

@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -127,6 +128,29 @@ def test_refused_upload_is_not_tried_again(tmp_path: Path) -> None:
     shared = SharedMemories("readonly://memories", patience_s=60)
     with pytest.raises(StorageError, match=r"store\.memories=readonly.*refused: Access Denied"):
         asyncio.run(shared.put(tmp_path, "key"))
+
+
+class BusyFiles(MemoryFileSystem):
+    """An object store that is busy until the wait for it is reported."""
+
+    protocol = ("busy",)
+    reported = Event()
+
+    def exists(self, *_: Any, **__: Any) -> bool:
+        return self.reported.wait(timeout=9)
+
+
+def test_wait_for_a_busy_store_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def say(message: str) -> None:
+        said.append(message)
+        BusyFiles.reported.set()
+
+    monkeypatch.setattr("memeval.store.memories.QUIET_S", 0)
+    register_implementation("busy", BusyFiles, clobber=True)
+    SharedMemories("busy://memories", 0, say)
+    assert said == ["waiting for the memories at busy://memories"]
 
 
 @pytest.mark.sampled(kept=2)

@@ -52,6 +52,7 @@ _PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
 
 BY_HEADER = "for a service's key:  export MY_KEY=... and system.headers={Authorization: MY_KEY}"
 NO_SERVICE = "Is the server running, and is the URL correct?"
+BY_PATH = "check the URL and the paths:  system.base_url=... system.reset_path=..."
 EXAMPLE = "for example:  system.base_url=http://localhost:8077"
 
 
@@ -261,7 +262,7 @@ class HttpService(Service):
                 raise ToolError(message) from error
 
             # A failure of the first request means that the URL is wrong.
-            raise remote.fault(self._address, message, EXAMPLE) from error
+            raise remote.fault(self._address, message, BY_PATH) from error
 
         own.add(reply.latency_s)
         remote.note_answer(self._address)
