@@ -148,9 +148,11 @@ def _answer_help(arguments: list[str]) -> bool:
 
     if asked:
         from memeval.cli.help import OF_COMMANDS, is_topic, print_help
+        from memeval.runs.compose.words import CONFIG_DIR, split_values
 
         at = next(index for index, word in enumerate(arguments) if word in HELP)
-        folders = [value for option, value in pairwise(arguments) if option == "--config-dir"]
+        words = pairwise(split_values(arguments))
+        folders = [value for option, value in words if option in CONFIG_DIR]
         topics = [*filter(is_topic, arguments[at + 1 :]), *OF_COMMANDS.keys() & {first}, None]
         print_help(topics[0], folders)
     elif first == "--version":

@@ -112,13 +112,15 @@ def read_pinned(info: DatasetInfo, path: Path, *, allow_unpinned: bool) -> Pinne
 
 def missing(info: DatasetInfo, path: Path) -> UserError:
     """The error for a missing file."""
-    # One that ships, or is generated, is only missing if the user names another file.
-    hints = ["name another file, or leave dataset.path out"]
+    hints = []
     offline = "or offline:  python -m memeval dataset=demo"
     if info.url or any(file.url for file in info.files):
         hints = [f"get it:      python -m memeval data fetch {info.name}", offline]
     elif info.by_hand:
         hints = [info.how_to_get, offline]
+    # One that ships, or is generated, is only missing if the user names another file.
+    if not hints or Path(info.file).name not in path.parts:
+        hints.append("name another file, or leave dataset.path out")
 
     return UserError(f"data set '{info.name}' is not on this machine: {path} is missing.", *hints)
 

@@ -327,6 +327,11 @@ MISTAKES = [
         way_out="data fetch locomo",
     ),
     mistake(
+        "dataset=locomo dataset.path=/no/such.json",
+        "/no/such.json is missing",
+        way_out="name another file, or leave dataset.path out",
+    ),
+    mistake(
         "dataset.path=/no/such.json",
         "/no/such.json is missing",
         way_out="name another file, or leave dataset.path out",

@@ -46,12 +46,13 @@ def test_a_group_has_a_page(capsys: pytest.CaptureFixture[str], shown: str) -> N
     assert "unknown topic of --help 'tok_k'. Did you mean: top_k" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--config-dir {}", "--config-dir={}", "-cd {}"])
 def test_options_of_ones_own_are_listed_with_their_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "system").mkdir()
     (tmp_path / "system" / "mine.yaml").write_text("# My own.\nname: mine\nsize: 3  # in cm\n")
-    assert run_command(["--config-dir", str(tmp_path), "--help", "system"]) == 0
+    assert run_command([*option.format(tmp_path).split(), "--help", "system"]) == 0
     listed = capsys.readouterr().out
     assert f"     {'mine':<16} My own.\n       system.size=3  # in cm\n" in listed
     assert "   * bm25 " in listed

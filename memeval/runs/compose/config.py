@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
-from memeval.runs.compose.words import split_values
+from memeval.runs.compose.words import CONFIG_DIR, split_values
 from memeval.text.shown import one_line
 
 
@@ -45,7 +45,7 @@ def compose_config(words: Sequence[str]) -> RunConfig:
 
 def _config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:
     rest, folder = split_values(words), None
-    for option in ("--config-dir", "-cd"):
+    for option in CONFIG_DIR:
         if option in rest:
             position = rest.index(option)
             if position + 1 == len(rest):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from memeval.config.schema import PREPARE
 from memeval.errors import UserError, unknown
 
+CONFIG_DIR = ("--config-dir", "-cd")
 VALUED = frozenset(
     """
         -cd --config-dir -cn --config-name -cp --config-path -c --cfg -p --package

@@ -31,7 +31,7 @@ from memeval.config.plugins import check_folder
 from memeval.config.served import register
 from memeval.errors import UserError
 from memeval.runs.compose.errors import explaining_config_errors
-from memeval.runs.compose.words import KEEP_GOING, KEEPS_GOING, reorder_arguments
+from memeval.runs.compose.words import CONFIG_DIR, KEEP_GOING, KEEPS_GOING, reorder_arguments
 from memeval.runs.invocation import begin_invocation
 from memeval.runs.job import is_repeated, run_job
 from memeval.runs.launch.launcher import planning
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from memeval.runs.plan import Plan
 
 VERSION_BASE = "1.3"
-CONFIG_DIR = ("-cd", "--config-dir")
 LAUNCHER_PREFIXES = ("hydra/launcher=", "hydra.launcher.")
 """Beginnings of overrides that choose a launcher or change its settings."""
 OWN_LAUNCHERS = ("memeval", "ray")
