@@ -48,6 +48,16 @@ def test_a_run_with_checkpoints_is_sound(memeval: Command, tmp_path: Path) -> No
     assert ": sound" in memeval("verify").stdout
 
 
+def test_a_run_of_wrong_answers_only_has_no_rates(memeval: Command, tmp_path: Path) -> None:
+    words = ("dataset.limit_cases=1", "dataset.limit_questions=3")
+    whole = figures(memeval, tmp_path, *words, system="no_memory")
+    (folder,) = (tmp_path / "outputs" / "runs").iterdir()
+    chosen = figures(memeval, tmp_path, *words, f"only=wrong:{folder.name}", system="oracle")
+    assert whole["known_rate/answer"] == 0
+    assert chosen["known_rate/answer"] is chosen["known_rate/context"] is None
+    assert ": sound" in memeval("verify").stdout
+
+
 def test_a_run_at_fewer_checkpoints_than_another_is_sound(memeval: Command, tmp_path: Path) -> None:
     """Both have the same file of answers, with the ingests up to all checkpoints."""
     every, some = (

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from memeval.metrics.lifecycle import RATES, SELECTIVE
 from memeval.pipeline.measure.figures import (
     Headline,
     main_metrics,
@@ -41,7 +42,9 @@ def measure(
     *,
     has_score: bool,
 ) -> Figures:
-    """The figures of a cell from those of its repeats; no accuracy without `has_score`."""
+    """The figures of a cell from those of its repeats; no accuracy, and no rates of a
+    memory's life, without `has_score`.
+    """
     metrics = measure_cell(repeats, records, headline, ingests)
     categories = measure_categories(records, repeats, headline)
     facets = measure_facets(records, repeats)
@@ -55,7 +58,7 @@ def measure(
 
 
 def _without_score(metrics: Metrics) -> Metrics:
-    scores = tuple(metric.name for metric in main_metrics())
+    scores = (SELECTIVE, *(metric.name for metric in (*main_metrics(), *RATES)))
     return metrics | dict.fromkeys(name for name in metrics if name.startswith(scores))
 
 

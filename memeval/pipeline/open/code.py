@@ -132,12 +132,13 @@ def figures_code(dataset: type) -> str:
         "memeval.pipeline.measure.records",
         "memeval.pipeline.execute.rows",
         "memeval.pipeline.measure.run_notes",
+        "memeval.pipeline.measure.selection",
         "memeval.pipeline.measure.summary",
         "memeval.pipeline.measure.spending",
     )
     ours = code_identity(
         [*measures, dataset.__module__],
-        within=("memeval.metrics", "memeval.datasets", "memeval.text.words"),
+        within=("memeval.metrics", "memeval.datasets", "memeval.statistics", "memeval.text.words"),
         outside=_LOOK_UPS,
     )
     return " ".join([ours, *_code_of_added_metrics()])
