@@ -36,6 +36,7 @@ from memeval.llm.prompts import load_builtin
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase, EvalQuestion, Role, Session, Usage
+from memeval.text.value_search import values_in
 
 WAVE = 50
 """Proposals processed at the same time; after each wave, the questions that passed are saved."""
@@ -225,7 +226,11 @@ class Drafting(Struct, dict=True):
 
     def _check(self, slot: QuestionSlot, proposal: Proposal) -> Reason | None:
         """The checks that need neither a model nor the other questions."""
-        turns = self._work_of(slot).turns
+        work = self._work_of(slot)
+        turns = work.turns
+        if values_in(work.gone, *proposal.golds):
+            return Reason.GONE
+
         return (
             check_quotes(proposal, turns) or check_question(proposal) or check_kind(proposal, turns)
         )
@@ -291,6 +296,12 @@ class _Work:
         self.asked = KnownQuestions.of(case.questions)
         self.turns = {turn.turn_id: turn for turn in case.turns}
         self.parts: list[Session] = parts_of(case)
+        self.gone: list[str] = []
+        """Values that a memory must no longer give at the end."""
+        for operation in case.operations:
+            self.gone += operation.values
+            if operation.correct is not None:
+                self.gone.append(operation.correct.old)
 
 
 def as_written(drafted: DraftedQuestion, names: Mapping[str, str | int]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ class Reason(StrEnum):
     FAILED = "a call of the model failed"
     NOTHING = "nothing was proposed"
     MALFORMED = "not in the requested form"
+    GONE = "the answer is to be forgotten"
     NO_TURN = "evidence that is not a turn of the case"
     NOT_QUOTED = "a quotation that is not in its turn"
     GIVEN = "the answer is in the question"

@@ -2,8 +2,9 @@
 
 Both are compared after NFKC and case folding. White space, hyphens and underscores count as one and
 the same separator, which may also be missing in a number or a code. Digits of any script count as
-ASCII digits. A value must be on word boundaries, except in a script whose words are joined. A part
-of an email address does not count as a value, nor does an address that is a part of a longer one.
+ASCII digits, and `1,234` as `1234`. A value must be on word boundaries, except in a script whose
+words are joined. A part of an email address does not count as a value, nor does an address that is
+a part of a longer one.
 """
 
 import re
@@ -20,6 +21,7 @@ LONG_NUMBER = 6
 _SEPARATORS = re.compile(
     r"(?:[\s\u2010-\u2015\u2212\u2043\ufe58\ufe63\uff0d]|[_-](?![\w.+-]{0,64}@))+"
 )
+_GROUPED = re.compile(r"(?<![\w,.])\d{1,3}(?:,\d{3})+(?!\d|,\d)")
 _IGNORED = {"Cf", "Cc"}
 _WORD = rf"[^\W_{UNSPACED}]"
 """A letter or digit of a script with spaces between words."""
@@ -32,7 +34,8 @@ def plain(text: str) -> str:
     if not folded.isascii():
         folded = "".join(map(_plain_character, folded))
 
-    return _SEPARATORS.sub(" ", folded).strip()
+    ungrouped = _GROUPED.sub(lambda number: number[0].replace(",", ""), folded)
+    return _SEPARATORS.sub(" ", ungrouped).strip()
 
 
 def _plain_character(character: str) -> str:

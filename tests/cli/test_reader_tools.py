@@ -189,6 +189,20 @@ def test_a_model_that_calls_no_tool_is_named_as_the_cause(tmp_path: Path) -> Non
     assert "the model called no tool" in " ".join(done.out.split())
 
 
+def test_a_model_whose_calls_all_fail_is_named_as_the_cause(tmp_path: Path) -> None:
+    function = {"name": "no_such_tool", "arguments": "{}"}
+    wrong = {"tool_calls": [{"id": "1", "type": "function", "function": function}]}
+
+    def reply(body: dict[str, Any]) -> Any:
+        return "7 May 2023" if body["messages"][-1]["role"] == "tool" else wrong
+
+    with ScriptedEndpoint(reply) as endpoint:
+        asked = ("reader=tools", "system=bm25", "llm=openai", f"llm.base_url={endpoint.base_url}")
+        done = memeval(tmp_path, *asked, "judge=keyword", *SMALL)
+
+    assert "every call of a tool failed" in " ".join(done.out.split())
+
+
 def test_model_without_tools_is_refused(tmp_path: Path) -> None:
     refusal = {"error": {"message": "m does not support tools"}}
     with ScriptedEndpoint(lambda _: refusal) as endpoint:

@@ -45,6 +45,8 @@ GIVEN = [
     ("राम", "राम।"),
     ("bob@example.com", "bob@example.com/ann@example.com"),
     ("4817", "(4817.)"),
+    ("4817", "$4,817, and no more"),
+    ("1,234,567", "1234567 people"),
 ]
 NOT_GIVEN = [
     ("TKT-100", "TKT-1000"),
@@ -55,6 +57,8 @@ NOT_GIVEN = [
     ("Vienna", "Viennaburger, viennas, Vienná"),
     ("4817", "48172"),
     ("4817", "4817.5 and 3.4817"),
+    ("817", "4,817 or 4,817.5"),
+    ("4817", "4,817,000"),
     ("Bonn", "bonn@example.com"),
     ("New Port", "Newport"),
     ("राम", "रामू"),

@@ -286,6 +286,25 @@ def test_without_a_model_simple_questions_are_drafted(memeval: Command, tmp_path
     assert path.read_bytes() == before
 
 
+def test_no_question_is_drafted_about_a_value_to_be_forgotten(
+    memeval: Command, tmp_path: Path
+) -> None:
+    said = "The code of my locker at the pool is 4831."
+    case = {
+        "id": "a",
+        "sessions": [{"id": "one", "turns": [{"speaker": "Ben", "text": said}]}],
+        "operations": [
+            {"kind": "forget", "after": "one", "words": "Forget it.", "about": "code locker"}
+            | {"values": ["4831"]}
+        ],
+        "questions": [],
+    }
+    path = own_file(tmp_path, [case])
+    done = memeval("data", "draft", str(path), "--n", "1", "--kinds", "single_hop", check=False)
+    assert re.search(r"the answer is to be forgotten +3\n", done.stdout), done.stdout
+    assert questions_in(path) == []
+
+
 def test_question_drafted_meanwhile_by_another_command_is_kept(
     memeval: Command, tmp_path: Path
 ) -> None:

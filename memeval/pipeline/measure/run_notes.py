@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 
 from msgspec import structs
 
@@ -55,9 +54,11 @@ def notes(
             "python -m memeval check shows what it finds."
         )
         unfit = sum(NOTHING_FITS in row.notes for row in rows)
-        steps = chain.from_iterable(row.steps for row in rows)
-        if cell.config.reader.name == TOOLS and not any(step.calls for step in steps):
+        calls = [call for row in rows for step in row.steps for call in step.calls]
+        if cell.config.reader.name == TOOLS and not calls:
             text = "No question got any context from the memory: the model called no tool."
+        elif calls and all(call.fault for call in calls):
+            text = "No question got any context from the memory: every call of a tool failed."
         elif cell.config.context_tokens is not None:
             text = (
                 "No question got any context from the memory: nothing was found, or no text fits "
