@@ -164,9 +164,15 @@ def _answer_help(arguments: list[str]) -> bool:
 def _split_command(arguments: list[str]) -> tuple[str, list[str]]:
     if arguments and arguments[0].isidentifier():
         if arguments[0] not in COMMANDS:
-            raise unknown(
-                "command", arguments[0], COMMANDS, "all commands:  python -m memeval --help"
-            )
+            # Imported here: only a mistake needs it.
+            from memeval.config.names import known_names
+
+            hint = "all commands:  python -m memeval --help"
+            if arguments[0] in known_names():
+                value = " ".join(arguments[1:]).lstrip("= ").partition(" ")[0]
+                hint = f"a setting has no space around its =:  {arguments[0]}={value or '...'}"
+
+            raise unknown("command", arguments[0], COMMANDS, hint)
 
         return arguments[0], arguments[1:]
 

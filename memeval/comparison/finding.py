@@ -30,7 +30,7 @@ _WARNINGS = (" INVALID", " STOPPED")
 
 
 class Filters(Struct, frozen=True):
-    """Conditions on a run; unset ones let every run pass."""
+    """Conditions on a run; unset ones let every run pass. A value may be several, with commas."""
 
     sweep: str | None = None
     dataset: str | None = None
@@ -41,23 +41,24 @@ class Filters(Struct, frozen=True):
 
     def match(self, run: Run) -> bool:
         summary = run.summary
-        if self.sweep is not None and summary.sweep != self.sweep:
+        if self.sweep is not None and summary.sweep not in self.sweep.split(","):
             return False
         # A user's file has its own name, and the option `json`: it is found by both.
-        names = (summary.dataset, summary.params.get("dataset", summary.dataset))
-        if self.dataset is not None and self.dataset not in map(str, names):
+        names = {summary.dataset, str(summary.params.get("dataset", summary.dataset))}
+        if self.dataset is not None and names.isdisjoint(self.dataset.split(",")):
             return False
         if self.since is not None and summary.ended < self.since:
             return False
 
         for name, value in self.settings.items():
             # A user's tag (`tags.version`) is named like a setting.
+            has: str | None = None
             if name.startswith(OWN_TAG):
-                has_value = summary.tags.get(name) == value
-            else:
-                has_value = name in summary.params and as_yaml(summary.params[name]) == value
+                has = summary.tags.get(name)
+            elif name in summary.params:
+                has = as_yaml(summary.params[name])
 
-            if not has_value:
+            if has not in (value, *value.split(",")):
                 return False
 
         return True
@@ -134,7 +135,8 @@ def parse_filters(words: Sequence[str], known: Sequence[Run]) -> Filters:
         if not equals or not value:
             raise UserError(f"'{one_line(word)}' is not a filter", FILTER_HINT)
 
-        values[name.removesuffix(".name")] = value
+        name = name.removesuffix(".name")
+        values[name] = f"{values[name]},{value}" if name in values else value
 
     sweep, dataset = values.pop("sweep", None), values.pop("dataset", None)
     since = values.pop("since", None)
@@ -176,6 +178,9 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
         return matching[0]
     if not matching:
         hint = LIST_HINT if known else MAKE_HINT
+        if any(run.summary.sweep == word for run in known):
+            hint = f"it is a sweep:  sweep={word}"
+
         raise UserError(f"unknown run '{one_line(word)}'.{_suggestion(word, known)}", hint)
 
     shown = ", ".join(map(_key_and_name, matching[:5]))
@@ -269,19 +274,23 @@ def without_warning(word: str) -> str:
 
 
 def _runs_labelled(word: str, known: Sequence[Run]) -> list[Run]:
-    """The runs whose label is the word, or otherwise those whose label or name begins with it."""
+    """The runs whose label is the word, or otherwise those whose system is, or otherwise those
+    whose label or name begins with it.
+    """
     wanted = without_warning(word).strip()
     if not wanted:
         return []
 
-    equal, beginning = [], []
+    equal, of_system, beginning = [], [], []
     for run, label in zip(known, labels_of(known), strict=True):
         if label == wanted:
             equal.append(run)
+        if run.summary.params.get("system") == wanted:
+            of_system.append(run)
         if label.startswith(wanted) or run.name.startswith(wanted):
             beginning.append(run)
 
-    return equal or beginning
+    return equal or of_system or beginning
 
 
 def _suggestion(word: str, known: Sequence[Run]) -> str:

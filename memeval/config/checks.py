@@ -194,6 +194,9 @@ def _check_text(path: str, text: str) -> None:
         len(text) >= SHORTEST or path.startswith((*_ENDPOINT_GROUPS, "tracking."))
     ):
         keep_secret(text)
+        if path.startswith(_ENDPOINT_GROUPS):
+            hint = BY_VARIABLE.format(option=f"{path.rpartition('.')[0]}.api_key_env")
+
         raise UserError(
             f"{path} must not contain a secret: name its environment variable instead", hint
         )

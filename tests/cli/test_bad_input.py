@@ -265,6 +265,10 @@ MISTAKES = [
     mistake("run system=bm25 ./rag", "'./rag' can't be read as group=option", way_out="--help"),
     mistake("dataset.path=~/a.json", "can't be read", way_out="dataset.path=$HOME/a.json"),
     mistake("note=a,", "'note=a,' can't be read", way_out="\"note='a,'\""),
+    mistake("-m system=bm25,rag,", "can't be read", "no comma at its end", way_out="bm25,rag"),
+    mistake("system bm25", "unknown command 'system'", way_out="system=bm25"),
+    mistake("top_k = 10", "unknown command 'top_k'", way_out="top_k=10"),
+    mistake("--model gpt-4o", "unknown option '--model'", way_out="use:  llm.model=gpt-4o"),
     mistake("dataset.categories=[temporl]", "must be one or more of", way_out="2 temporal"),
     mistake("judge=gpt4", "unknown judge 'gpt4'", way_out="judge=llm llm.judge.model=gpt4"),
     mistake(

@@ -64,6 +64,14 @@ def test_runs_are_found_by_label_and_prefix(known: list[Run]) -> None:
         assert named_run(word, known) is labels["rag"]
 
 
+def test_a_run_is_named_by_its_system_before_names_that_begin_with_it(tmp_path: Path) -> None:
+    for system, top_k in (("rag", 5), ("rag_wide", 20)):
+        params = {"system": system, "top_k": top_k}
+        made_run(tmp_path, system, example("A"), name=f"{system} k={top_k}", params=params)
+
+    assert named_run("rag", finished_runs(tmp_path)).name == "rag k=5"
+
+
 def test_a_run_is_named_by_its_label_among_few(tmp_path: Path) -> None:
     for name in ("gpt", "mem0_2025"):
         params = {"system": "imported", "system.file": f"{name}.jsonl"}
@@ -101,6 +109,10 @@ def test_unknown_and_ambiguous_names_are_refused(known: list[Run]) -> None:
         named_run("bm52", known)
     with pytest.raises(UserError, match=r"unknown run ''\.$"):
         named_run("", known)
+    with pytest.raises(UserError) as caught:
+        named_run("curve", known)
+
+    assert caught.value.hints == ("it is a sweep:  sweep=curve",)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +121,8 @@ def test_unknown_and_ambiguous_names_are_refused(known: list[Run]) -> None:
         ([], ["bm25", "rag", "mem0"]),
         (["sweep=curve"], ["bm25", "mem0"]),
         (["dataset=locomo", "system=rag"], ["rag"]),
+        (["sweep=curve,other", "system=rag,mem0"], ["mem0"]),
+        (["system=rag", "system=mem0"], ["rag", "mem0"]),
         (["dataset=demo"], []),
         (["since=1m"], []),
     ],

@@ -94,18 +94,21 @@ def explain(error: Exception) -> UserError:
 
 def _unparsed_error(word: str) -> UserError:
     key, equals, value = word.partition("=")
-    hint = (
+    hints = [
         "put double quotes around a value that contains , = { [ ( or a quote:  "
         "\"prompt.file='a=b.txt'\""
-    )
+    ]
     if not equals:
-        hint = HELP
+        hints = [HELP]
     elif value.startswith("~/"):
-        hint = f"the shell does not replace ~ there:  {key}=$HOME{value[1:]}"
+        hints = [f"the shell does not replace ~ there:  {key}=$HOME{value[1:]}"]
     elif "'" not in value:
-        hint = f"quote the value twice:  \"{key}='{value}'\""
+        hints = [f"quote the value twice:  \"{key}='{value}'\""]
+        if value.endswith(","):
+            listed = value.rstrip(",")
+            hints.insert(0, f"a list has no space, and no comma at its end:  {key}={listed}")
 
-    return UserError(f"'{word}' can't be read as group=option or field=value", hint)
+    return UserError(f"'{word}' can't be read as group=option or field=value", *hints)
 
 
 def _plus_error(text: str) -> UserError | None:
