@@ -24,6 +24,7 @@ from memeval.metrics.registry import metric_named
 from memeval.results import FEWEST_SESSIONS
 from memeval.results.judge import JudgeIdentity
 from memeval.results.run import Run
+from memeval.results.summary import RepeatResult
 
 HIGH, MIDDLE, LOW = [4] * 8, [3, 2, 3, 2, 3, 2, 3, 2], [1, 0, 1, 0, 1, 0, 1, 0]
 HOSTILE = r"=cmd|' /C' \input{x} ${a}_b^~# 5% <script>x</script> [1](http://x.y) *b* é Ł 中 -- `x`"
@@ -123,6 +124,17 @@ def test_rows_must_have_different_names(tmp_path: Path) -> None:
     assert paper_table(runs, ["accuracy"], rows=["system", "top_k"]).headings == ("system", "top_k")
     with pytest.raises(UserError, match="unknown setting 'sistem'"):
         paper_table(runs, ["accuracy"], rows=["sistem"])
+
+
+def test_repeats_and_flags_are_said_once(tmp_path: Path) -> None:
+    repeats = tuple(RepeatResult(number, number, {}) for number in range(3))
+    runs = [
+        made_run(tmp_path, system, example("A"), tags=tags, repeats=repeats)
+        for system, tags in (("a", {"mock": "true", "own_prompt": "true"}), ("b", {"mock": "true"}))
+    ]
+    table = paper_table(runs, ["accuracy"], rows=["system"])
+    assert table.caption == "locomo, 20 questions, means of 3 repeats."
+    assert table.notes[-2:] == ("a: own prompt.", "All rows: mock.")
 
 
 def test_recall_that_covers_whole_conversations_is_flagged(tmp_path: Path) -> None:

@@ -61,13 +61,15 @@ def paper_table(
         )
 
     asked = dict.fromkeys(count(summary.metrics.get("n_questions")) for summary in summaries)
+    repeats = dict.fromkeys(str(len(summary.repeats) or 1) for summary in summaries)
+    means = "" if [*repeats] == ["1"] else f", means of {' or '.join(repeats)} repeats"
     return PaperTable(
         headings=headings,
         names=names,
         columns=tuple(paper_columns),
         flags=tuple(tuple(flags(summary)) for summary in summaries),
         notes=tuple(dict.fromkeys(_notes(summaries, names, paper_columns, comparisons))),
-        caption=caption or f"{', '.join(datasets)}, {' or '.join(asked)} questions.",
+        caption=caption or f"{', '.join(datasets)}, {' or '.join(asked)} questions{means}.",
         label=label or f"tab:{next(iter(datasets), 'memeval')}",
     )
 
@@ -274,12 +276,14 @@ def _notes(
     if described:
         yield f"Described, not tested: {', '.join(described)}."
 
+    flagged: dict[str, list[str]] = {}
     for name, summary in zip(names, summaries, strict=True):
-        row = " ".join(name)
-        for warning in recall_warnings(summary, measured):
-            yield f"{row}: {warning}."
-        if own := flags(summary):
-            yield f"{row}: {', '.join(own)}."
+        for words in (*recall_warnings(summary, measured), *flags(summary)):
+            flagged.setdefault(words, []).append(" ".join(name))
+
+    for words, flagged_rows in flagged.items():
+        which = "All rows" if len(flagged_rows) == len(names) > 1 else ", ".join(flagged_rows)
+        yield f"{which}: {words}."
 
 
 def _notes_on_differences(
