@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
-from sample_pages import BY_TOOLS, SKILL, Size, sample_comparison, write_runs
+from sample_pages import BY_TOOLS, SKILL, Size, sample_comparison, turns_of, write_runs
 from test_page import hostile_run
 
 from memeval.records import Label, Status, Verdict
@@ -153,6 +153,20 @@ def test_chunks_mark_the_evidence_and_repeats_can_be_chosen(
     seen.page.get_by_role("button", name="repeat 1").first.click()
     answers = seen.page.locator("#question .answer").first.locator(".text")
     assert answers.first.text_content() == rows[1].hypothesis
+
+
+def test_evidence_has_the_text_of_its_own_conversation(
+    seen: Seen, address: str, folders: list[Path]
+) -> None:
+    """Two conversations share a block, and both have turns D1:1, D1:2 and so on."""
+    records = PageRun.read(folders[0]).records
+    name = next(name for name in records if name > "conv-27" and records[name][0].evidence_ranks)
+    seen.page.goto(f"{address}#q={name}")
+    seen.shows(name)
+
+    texts = seen.page.locator("#question .gold .turn .text").all_text_contents()
+    turns = turns_of(SIZE, 1)
+    assert texts and set(texts) <= {turns[turn] for turn in records[name][0].evidence}
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ function goldOf(number, question, block) {
   if (question.choices) rows.append(element("dt", {}, "Choices"), element("dd", {}, question.choices.join("\n")));
 
   const turns = question.evidence.map((id, place) => {
-    const chunk = turnText(block, id);
+    const chunk = turnText(block, index.case[number], id);
     const text = chunk ? chunk.text : "No run retrieved it: its text is not in this page.";
     const others = chunk && chunk.turns.length > 1 ? ` within ${plural(chunk.turns.length, "turn")}` : "";
     return element("div", { class: "turn" },

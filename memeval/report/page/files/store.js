@@ -24,19 +24,24 @@ function textAt(block, position) {
   return text.of.map((part) => textAt(block, part)).join(text.join);
 }
 
-/** The text of a turn: of the smallest chunk that any cell retrieved with it. */
-function turnText(block, id) {
+/** The text of a turn: of the smallest chunk that any cell retrieved with it for a question of its
+    conversation. Other conversations of a block may have turns of the same id. */
+function turnText(block, conversation, id) {
   if (!block.chunkOfTurn) {
     block.chunkOfTurn = new Map();
-    for (const [position, turns] of block.chunks) {
-      if (position === null) continue;
-      for (const turn of turns) {
-        const known = block.chunkOfTurn.get(turn);
-        if (!known || turns.length < known[1].length) block.chunkOfTurn.set(turn, [position, turns]);
+    for (const [name, question] of Object.entries(block.questions)) {
+      const own = index.case[numberOf.get(name)];
+      for (const place of question.answers.flat().flatMap((answer) => answer.chunks || [])) {
+        const [position, turns] = block.chunks[place];
+        if (position === null) continue;
+        for (const turn of turns) {
+          const known = block.chunkOfTurn.get(`${own} ${turn}`);
+          if (!known || turns.length < known[1].length) block.chunkOfTurn.set(`${own} ${turn}`, [position, turns]);
+        }
       }
     }
   }
-  const chunk = block.chunkOfTurn.get(id);
+  const chunk = block.chunkOfTurn.get(`${conversation} ${id}`);
   return chunk ? { text: textAt(block, chunk[0]), turns: chunk[1] } : null;
 }
 
