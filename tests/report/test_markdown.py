@@ -91,6 +91,17 @@ def test_cost_of_imported_answers_is_unknown() -> None:
     assert texts_at(TAGS, imported)["cost"] == ""
 
 
+def test_a_tile_of_the_page_has_its_unit_once() -> None:
+    cell = summary()
+    rates = {"breach_rate": 1.0, "breach_rate_ci95_low": 0.862, "breach_rate_ci95_high": 1.0}
+    measured = replace(cell, metrics={**cell.metrics, **rates, "token_f1": None})
+
+    tiles = {tile.title: tile for tile in cell_data([measured])[0].tiles}
+    breach, f1 = tiles["breach rate"], tiles["Token F1"]
+    assert (breach.text, breach.after) == ("100.0 [86.2, 100.0]", " %")
+    assert (f1.text, f1.after) == ("–", "")
+
+
 def test_deviation_of_one_repeat_is_a_dash_and_deterministic_says_why() -> None:
     assert "| std over repeats, points | – |" in report(summary())
     cell = summary(repeats=3)

@@ -113,11 +113,13 @@ def _figures(summary: RunSummary, place: str) -> tuple[ShownFigure, ...]:
     made = []
     for metric in metrics_at(place):
         value, text = metric.of_summary(summary), metric.shown(place, summary)
-        before = "" if value is None else metric.unit.before
-        figure = ShownFigure(
-            metric.titles[place], metric.hint, value, before, text, metric.unit.after
-        )
-        made.append(figure)
+        before = after = ""
+        if value is not None:
+            before, after = metric.unit.before, metric.unit.after
+
+        # The page sets the unit apart, so it leaves it out of the text.
+        text = text.removesuffix(after)
+        made.append(ShownFigure(metric.titles[place], metric.hint, value, before, text, after))
 
     return tuple(made)
 
