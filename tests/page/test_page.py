@@ -388,6 +388,10 @@ def test_accuracy_per_conversation_is_weighted_for_a_sample(folders: list[Path])
     assert strip.accuracies == (0.75, 0.25)
     assert strip.differences == (None, -0.5)
 
+    tags = {**first.summary.tags, "stages": "retrieve"}
+    retrieved = structs.replace(first, summary=replace(first.summary, tags=tags))
+    assert not conversation_data([retrieved, retrieved], 0)
+
 
 def test_words_on_the_page_equal_the_glossary(page: str) -> None:
     glossary = (Path(__file__).parents[2] / "docs" / "glossary.md").read_text(encoding="utf-8")

@@ -141,14 +141,14 @@ def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:
 def conversation_data(
     runs: Sequence[PageRun], baseline: int, refused: Collection[str] = ()
 ) -> tuple[ConversationData, ...]:
-    """Each run's right answers per conversation; none if there are too many to draw. `refused` are
-    the keys of runs that may not be compared with the baseline.
+    """Each run's right answers per conversation; none if there are too many to draw, or nothing was
+    answered. `refused` are the keys of runs that may not be compared with the baseline.
     """
     cases: dict[str, dict[str, Record]] = {}
     for run in runs:
         for name, records in run.records.items():
             # The strip is about the accuracy: categories outside of it are left out.
-            if run.counts(records[0]):
+            if run.counts(records[0]) and not run.summary.only_retrieves:
                 cases.setdefault(records[0].case_id, {}).setdefault(name, records[0])
 
     # LongMemEval has a conversation per question: a strip of 500 columns says nothing.

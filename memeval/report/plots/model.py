@@ -231,4 +231,4 @@ def wrap_title(text: str, width: int) -> str:
 
 def name_datasets(cells: Sequence[RunSummary]) -> str:
     """The data sets of a plot, for its title."""
-    return ", ".join(sorted({cell.dataset for cell in cells})) or "nothing measured"
+    return ", ".join(sorted({cell.dataset for cell in cells}))

@@ -65,7 +65,7 @@ def sweep_plot(summaries: Sequence[RunSummary], price: str = "context") -> Plot:
 def price_panels(cells: Sequence[RunSummary], names: Sequence[str]) -> list[Panel]:
     """Accuracy against each price in which the cells differ."""
     styles = styles_of(map(system_of, cells))
-    differing = [metric for metric in prices().values() if prices_differ(cells, metric)]
+    differing = [metric for metric in prices().values() if len(prices_paid(cells, metric)) > 1]
     return [price_panel(cells, names, styles, metric) for metric in differing]
 
 
@@ -172,6 +172,6 @@ def has_position(summary: RunSummary, price: Metric) -> bool:
     return price.of_summary(summary) is not None and summary.metrics.get("accuracy") is not None
 
 
-def prices_differ(cells: Sequence[RunSummary], price: Metric) -> bool:
-    """Whether the runs that have both figures differ in price."""
-    return len({price.of_summary(cell) for cell in cells if has_position(cell, price)}) > 1
+def prices_paid(cells: Sequence[RunSummary], price: Metric) -> set[float | None]:
+    """The different prices of the runs that have both figures."""
+    return {price.of_summary(cell) for cell in cells if has_position(cell, price)}

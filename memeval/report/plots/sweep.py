@@ -25,7 +25,7 @@ from memeval.report.plots.model import (
     wrap_name,
     wrap_title,
 )
-from memeval.report.plots.prices import prices, prices_differ, sweep_plot
+from memeval.report.plots.prices import prices, prices_paid, sweep_plot
 from memeval.results import RunSummary
 from memeval.results.summary import Share
 
@@ -40,13 +40,14 @@ def sweep_plots(summaries: Sequence[RunSummary], suffix: str = "") -> dict[str, 
     """The plots of the cells of one data set by name: against context, by rank, against cost, over
     each number that the sweep varies, and the results of haystacks.
 
-    `suffix` ends the names, if the sweep has several data sets.
+    `suffix` ends the names, if the sweep has several data sets. Those without a mark are left out.
     """
-    plots = {
-        f"comparison{suffix}": sweep_plot(summaries),
-        f"comparison{suffix}_ranked": ranked_plot(summaries),
-    }
-    if prices_differ(summaries, prices()["cost"]):
+    plots = {}
+    if prices_paid(summaries, prices()["context"]):
+        plots[f"comparison{suffix}"] = sweep_plot(summaries)
+    if any(cell.metrics.get("accuracy") is not None for cell in summaries):
+        plots[f"comparison{suffix}_ranked"] = ranked_plot(summaries)
+    if len(prices_paid(summaries, prices()["cost"])) > 1:
         plots[f"comparison{suffix}_cost"] = sweep_plot(summaries, "cost")
 
     for curves in curves_of(summaries):

@@ -21,7 +21,7 @@ from memeval.report.plots.differences import (
 from memeval.report.plots.draw import draw, draw_figure
 from memeval.report.plots.model import Axis, wrap_name
 from memeval.report.plots.prices import area_words, frontier_steps, sweep_plot
-from memeval.report.plots.sweep import mark_row, ranked_plot
+from memeval.report.plots.sweep import mark_row, ranked_plot, sweep_plots
 from memeval.results.summary import Share
 
 
@@ -130,9 +130,12 @@ def test_names_of_categories_are_no_wider_than_their_panel(name: str) -> None:
     assert max(map(len, lines)) <= 15
 
 
-def test_ranked_plot_without_cells_is_drawn(tmp_path: Path) -> None:
-    draw(ranked_plot([]), tmp_path / "none.png")
-    assert "nothing measured" in (tmp_path / "none.svg").read_text(encoding="utf-8")
+def test_a_sweep_draws_no_empty_axes() -> None:
+    retrieved = replace(summary("rag"), metrics={"context_tokens": 300.0})
+    assert not sweep_plots([retrieved, retrieved])
+
+    imported = replace(summary("rag"), metrics={"accuracy": 0.5})
+    assert list(sweep_plots([imported, imported])) == ["comparison_ranked"]
 
 
 def test_mark_shape_and_fill_show_controls_and_invalid_cells() -> None:
