@@ -89,17 +89,17 @@ def dollars(value: float | None) -> str:
     if value >= 1:
         return f"{value:,.2f}"
 
-    return _significant(value)
+    return significant(value)
 
 
-def _significant(value: float, digits: int = 3) -> str:
+def significant(value: float, digits: int = 3) -> str:
     """A number with this many significant digits, without an exponent: `0.0000298`."""
     return f"{Decimal(f'{value:.{digits}g}'):f}"
 
 
 def _tenths(value: float) -> str:
     """One decimal, or two digits if it would look like 0: `2.5`, `0.048`."""
-    return _significant(value, digits=2) if 0 < value < 0.095 else f"{value:.1f}"
+    return significant(value, digits=2) if 0 < value < 0.095 else f"{value:.1f}"
 
 
 def milliseconds(value: float | None) -> str:
@@ -121,7 +121,7 @@ def short_ms(value: float) -> str:
 
 def digits(value: float) -> str:
     """A cost with enough digits to distinguish small ones: `$0.0123`."""
-    return f"${value:.4f}" if 0 < value < 0.1 else f"${value:,.2f}"
+    return f"${significant(value)}" if 0 < value < 0.1 else f"${value:,.2f}"
 
 
 def duration(value: float) -> str:
@@ -143,7 +143,7 @@ def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
     elif size >= 100:
         text = count(size)
     elif unit == "$":
-        text = _significant(size)
+        text = significant(size)
     elif unit == "ms":
         text = _tenths(size)
     else:

@@ -41,6 +41,15 @@ def test_costs(value: float | None, said: str) -> None:
     assert formats.dollars(value) == said
 
 
+def test_a_small_cost_is_not_zero_in_mlflow() -> None:
+    assert list(map(formats.digits, (0, 0.0000452, 0.0123, 0.672))) == [
+        "$0.00",
+        "$0.0000452",
+        "$0.0123",
+        "$0.67",
+    ]
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [(None, "–"), (0.0477, "0.048 ms"), (0.44, "0.4 ms"), (812.4, "812 ms"), (3210, "3.2 s")],

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from memeval.metrics.formats import significant
 from memeval.report.plots.model import (
     BLUE,
     Axis,
@@ -62,7 +63,7 @@ def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric:
     if marks:
         lines.append(marks)
 
-    up = Axis(0.0, 1.08 * highest).with_ticks("{:g}".format)
+    up = Axis(0.0, 1.08 * highest).with_ticks(significant)
     across = named_axis([wrap_title(name, MOST_LETTERS) for name in names])
     return Panel(across=across, up=up, title=TITLES[metric], lines=lines)
 

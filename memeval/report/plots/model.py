@@ -117,7 +117,7 @@ class Axis(Struct, frozen=True):
             powers = [10.0**power for power in range(first, last + 1)]
             inside = self._inside(powers)
             if len(inside) > 2:
-                return inside
+                return inside[:: math.ceil(len(inside) / about)]
 
             # More marks are needed: 1, 3, 10, 30 …
             return self._inside([power * digit for power, digit in product(powers, (1, 3))])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from memeval.metrics.formats import percent
+from memeval.metrics.formats import percent, significant
 from memeval.metrics.metric import PRICE, Metric
 from memeval.metrics.registry import metrics_at
 from memeval.report.differences import labels, system_of
@@ -154,7 +154,7 @@ def area_words(points: Sequence[Point], unit: str = "tokens") -> str:
 
 def _budget(value: float) -> str:
     if value < 10:
-        return f"{value:.3g}"
+        return significant(value)
 
     return f"{value:,.0f}"
 

@@ -99,6 +99,9 @@ def test_frontier_goes_through_undominated_cells() -> None:
     assert frontier_steps(points[:1]) == []
     # Half of the logarithmic range at 20, half at 40.
     assert area_words(points) == "frontier, 30.0 % on average over 10 to 1,000 tokens"
+    cheap = [(1e-7, 30.0), (2.5, 30.0)]
+    words = "frontier, 30.0 % on average over 0.0000001 to 2.5 dollars"
+    assert area_words(cheap, "dollars") == words
 
 
 @pytest.mark.parametrize("points", [[], [(5.0, 1.0)], [(0.0, 1.0), (7.0, 2.0)]])
@@ -155,3 +158,6 @@ def test_an_axis_keeps_its_marks_inside() -> None:
     assert [round(value, 2) for value in axis.round_values()] == [-0.3, -0.2, -0.1, 0.0, 0.1]
     assert (axis.at(-0.34), axis.at(0.11)) == (4.0, 96.0)
     assert Axis(1, 200, is_logarithmic=True).round_values() == [1.0, 10.0, 100.0]
+    # Twelve powers of ten would cover each other.
+    wide = Axis(1e-7, 3e5, is_logarithmic=True).round_values()
+    assert wide == pytest.approx([1e-7, 1e-4, 1e-1, 1e2, 1e5])

@@ -13,7 +13,7 @@ from sample_runs import CONTEXT, summary, write_folder
 
 from memeval.report.markdown import write_report
 from memeval.report.plots.draw import draw, draw_figure
-from memeval.report.plots.history import history_plot
+from memeval.report.plots.history import history_panel, history_plot
 from memeval.report.plots.labelling import overlap
 from memeval.report.plots.model import INK, Axis, Mark, MarkStyle, Panel, Plot
 from memeval.report.plots.prices import sweep_plot
@@ -44,6 +44,8 @@ def ticks_shown(plot: Plot) -> list[bool]:
 def test_panels_have_their_own_ticks_unless_they_share_an_axis() -> None:
     versions = [summary("bm25"), summary("rag")]
     assert ticks_shown(history_plot(versions, ["v1", "v2"])) == [True] * 4
+    cheap = replace(summary(), metrics={"cost_usd_uncached/total": 3.1e-5})
+    assert "0.00002" in history_panel([cheap], ["v1"], "cost").up.ticks.values()
     first, *others = ticks_shown(ranked_plot(versions))
     assert first and others and not any(others)
 
