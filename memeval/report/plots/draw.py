@@ -4,6 +4,7 @@ Loading this module loads matplotlib.
 """
 
 import io
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -48,12 +49,16 @@ def draw_all(plots: Mapping[str, Plot], folder: Path) -> list[Path]:
 def draw(plot: Plot, path: Path) -> Path:
     """Writes a plot as PNG and, next to it, as SVG; the same plot gives the same bytes.
 
-    Returns the path of the PNG.
+    Returns the path of the PNG. A character that matplotlib's font lacks is drawn as a box.
     """
-    figure = draw_figure(plot)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph ", UserWarning)
+        return _write_files(draw_figure(plot), path.with_suffix(".png"))
+
+
+def _write_files(figure: Figure, png: Path) -> Path:
     # `Figure.savefig` would draw a figure twice, and lay it out, for each of the two files.
     fix_layout(figure)
-    png = path.with_suffix(".png")
     # Matplotlib's version is left out: it would change the bytes with each release.
     agg = FigureCanvasAgg(figure)
     agg.print_png(  # type: ignore[no-untyped-call]
@@ -66,7 +71,7 @@ def draw(plot: Plot, path: Path) -> Path:
     # Without the salt, the ids within an SVG are drawn at random.
     with matplotlib.rc_context({"svg.hashsalt": "memeval"}):
         svg.print_svg(  # type: ignore[no-untyped-call]
-            path.with_suffix(".svg"), metadata={"Date": None, "Creator": None}
+            png.with_suffix(".svg"), metadata={"Date": None, "Creator": None}
         )
 
     return png

@@ -50,6 +50,11 @@ def test_panels_have_their_own_ticks_unless_they_share_an_axis() -> None:
     assert first and others and not any(others)
 
 
+def test_characters_that_the_font_lacks_are_drawn_without_a_warning(tmp_path: Path) -> None:
+    draw(ranked_plot([replace(summary(), name="日本", params={"label": "日本"})]), tmp_path / "a.png")
+    assert (tmp_path / "a.svg").exists()
+
+
 def test_names_of_many_versions_do_not_cover_each_other() -> None:
     names = [f"3f2a1b9 edited 11-{day} 14:05:09" for day in range(10, 19)]
     plot = history_plot([summary(valid=False)] * len(names), names)
