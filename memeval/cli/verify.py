@@ -42,7 +42,7 @@ def verify(arguments: Sequence[str]) -> int:
     _refuse_options_of_packages(options)
     runs = outputs_dir() / "runs"
     folders = [run_folder(word, runs) for word in options.runs] or run_folders(runs)
-    from memeval.pipeline.verify.sound import verify_run
+    from memeval.pipeline.verify.sound import WAY_OUT, verify_run
 
     wrong = 0
     for folder in dict.fromkeys(folders):
@@ -57,7 +57,7 @@ def verify(arguments: Sequence[str]) -> int:
             print(f"  not compared: {printable(line)}")
 
     if wrong:
-        print("to repair a run:  repeat its command, which recreates it from the intact rows")
+        print(WAY_OUT)
     elif not folders:
         print(f"no finished runs in {printable(str(outputs_dir()))}")
 

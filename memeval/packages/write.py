@@ -33,7 +33,7 @@ from memeval.packages.signing import sign
 from memeval.pipeline.execute.rows import answer_digest
 from memeval.pipeline.execute.timeline import unasked_checkpoints
 from memeval.pipeline.measure.records import rows_digest, rows_of_run
-from memeval.pipeline.verify.sound import OTHER_PRICES, WITHOUT_ROWS, verify_run
+from memeval.pipeline.verify.sound import OTHER_PRICES, WAY_OUT, WITHOUT_ROWS, verify_run
 from memeval.records import Usage
 from memeval.results import (
     CONFIG_FILE,
@@ -129,7 +129,7 @@ def _check(run: Run) -> None:
         raise UserError(
             f"{shown} can't be packed: {problems[0]}",
             f"to see more:  python -m memeval verify {one_line(run.folder)}",
-            "repeat its command, which recreates it from the intact rows",
+            WAY_OUT,
         )
 
 

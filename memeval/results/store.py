@@ -9,7 +9,7 @@ counted, and the row is computed again.
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -38,6 +38,7 @@ class StoredRow(Protocol):
 R = TypeVar("R", bound=StoredRow)
 Parse = Callable[[Json], R]
 """Reads a row. Raises `ValueError` for a row with invalid content."""
+_HEADER = re.compile(rb'^\{"header":(.*),"seal":"[0-9a-f]{16}"\}$', re.MULTILINE)
 _SEAL = re.compile(rb',?"seal":"([0-9a-f]{16})"\}$')
 
 
@@ -113,21 +114,24 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
 
 def sound_lines(content: bytes) -> list[bytes]:
     """The lines of a file whose seals match its header, the header first; none without a header."""
-    lines = content.split(b"\n")[:-1]
-    header = _object(lines[0]) if lines else None
+    first = content.partition(b"\n")[0]
+    header = _object(first)
     if header is None or not isinstance(header.get("header"), dict):
         return []
 
-    sound, beginning = [], _beginning(header["header"])
-    for line in lines:
+    sound = _sealed_lines(content, {_beginning(header["header"])})
+    return sound if sound[:1] == [first + b"\n"] else []
+
+
+def _sealed_lines(content: bytes, beginnings: Collection[bytes]) -> list[bytes]:
+    """The complete lines of a file whose seals match one of these beginnings."""
+    sealed = []
+    for line in content.split(b"\n")[:-1]:
         body, seal = _unsealed(line)
-        if seal == _seal(beginning, body):
-            sound.append(line + b"\n")
+        if any(seal == _seal(beginning, body) for beginning in beginnings):
+            sealed.append(line + b"\n")
 
-    if not sound or sound[0] != lines[0] + b"\n":
-        return []
-
-    return sound
+    return sealed
 
 
 def _unsealed(line: bytes) -> tuple[bytes, str | None]:
@@ -246,12 +250,18 @@ class RowStore(Generic[R]):
         if not self.path.exists():
             return
 
-        data = self.path.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        self._found = read_rows(data, self.header, self._parse)
-        # Otherwise the next row would be appended to the torn one, and be lost with it.
-        if whole < len(data):
-            os.truncate(self.path, whole)
+        content = self.path.read_bytes()
+        self._found = read_rows(content, self.header, self._parse)
+        if self._found.dropped:
+            # `verify` would report a damaged line for good, and the next row would be appended to
+            # a torn one and be lost with it. Rows of another key are left to it.
+            others = {header + b"\n" for header in _HEADER.findall(content)}
+            lines = _sealed_lines(content, {_beginning(self.header), *others})
+            if not self._found.has_header:
+                lines.insert(0, sealed_line(self.header, {"header": dict(self.header)}))
+                self._found.has_header = True
+
+            write_atomically(self.path, b"".join(lines).decode())
 
     def append(self, row: R) -> R:
         """Writes a whole row, without secrets, before it returns; returns the row as stored.

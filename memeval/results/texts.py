@@ -160,9 +160,14 @@ class TextStore(Texts):
     This process has locked the file of its answers, so no other process writes here.
     """
 
-    def __init__(self, path: Path, shared: SharedTexts | None = None) -> None:
-        """`shared` contains the texts of which the file is this machine's copy."""
+    def __init__(
+        self, path: Path, shared: SharedTexts | None = None, *, is_fresh: bool = False
+    ) -> None:
+        """`shared` contains the texts of which the file is this machine's copy. With `is_fresh`,
+        damaged texts are written again: to find them takes as long as to read all texts.
+        """
         super().__init__(path)
+        self._is_fresh = is_fresh
         self._file: int | None = None
         self._shared = shared
         self._unsent: dict[str, bytes] = {}
@@ -171,6 +176,11 @@ class TextStore(Texts):
         """References to joined texts, by the digest of the whole before secrets are removed."""
 
     def __enter__(self) -> Self:
+        if self._is_fresh:
+            # Their next rows write them again.
+            for ref in self.find_damaged():
+                del self._lines[ref]
+
         with writing(self.path, "opened"):
             self._drop_torn_line()
             self._file = open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

@@ -371,6 +371,23 @@ def test_run_with_damaged_rows_or_memory_is_continued(
         assert "left out" in said or "skipped" in said or "memeval: " in said
 
 
+@pytest.mark.parametrize("kind", ["answers", "texts", "verdicts", "memory"])
+def test_fresh_repairs_what_a_finished_run_does_not_read(
+    home: Home, environment: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """`verify` and `pack` name this way out: afterwards, nothing damaged is left in the file."""
+    file = home.file("answers" if kind == "texts" else kind)
+    if kind == "texts":
+        file = file.with_suffix(".texts.jsonl")
+
+    file.write_bytes(file.read_bytes().replace(b"o", b"0", 40))
+    assert run(home.path, environment, ["verify", home.keys["run"]]) == 1
+    assert "with --fresh" in capfd.readouterr().out
+
+    assert run(home.path, environment, [*CELL, "--fresh"]) == 0
+    assert run(home.path, environment, ["verify", home.keys["run"]]) == 0
+
+
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("damage", FOLDER_DAMAGES, ids=named)
 def test_damaged_memory_folder_is_made_again(

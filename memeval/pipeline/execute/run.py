@@ -204,8 +204,10 @@ class CellRun(CaseWork):
             ),
         )
         # Texts need no lock: only the process that holds the answers appends to them.
+        is_fresh = bool(cell.config.fresh)
         texts = await open_at(
-            texts_file(answers.path), lambda path: TextStore(path, shared.texts(path))
+            texts_file(answers.path),
+            lambda path: TextStore(path, shared.texts(path), is_fresh=is_fresh),
         )
         for rows in (answers, verdicts):
             if rows.dropped:

@@ -49,6 +49,10 @@ from memeval.results.summary import PACKAGE_RUN, PACKAGE_TAG
 from memeval.text.redaction import holds_replacement
 from memeval.text.shown import one_line, some_of
 
+WAY_OUT = (
+    "to repair it:  repeat its command, which recreates its folder; with --fresh also rows, texts "
+    "and memories, from the cached replies"
+)
 OTHER_PRICES = "costs: other prices are in force; the command of an own run computes them again"
 WITHOUT_ROWS = "is missing: the records can't be compared with rows"
 """End of a message about a file of rows."""
