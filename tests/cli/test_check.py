@@ -143,7 +143,9 @@ def test_check_ingests_with_the_model_of_that_role(tmp_path: Path) -> None:
 def test_a_notice_instead_of_results_is_reported(tmp_path: Path, service: ScriptedMemory) -> None:
     def search(body: Any, usual: Any) -> Any:
         said = "Xyrqualbondt" in body["query"]
-        return {"results": [{"text": "Ask me later!"}], "usage": []} if said else usual
+        texts = ("Ilse is a person.", "Ask me later!")  # what a graph may say of a speaker, a notice
+        results = [{"text": text} for text in texts]
+        return {"results": results, "usage": []} if said else usual
 
     service.change["search"] = search
     broken = violated(check(tmp_path, service.address))
