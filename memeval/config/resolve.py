@@ -1,17 +1,14 @@
 """From Hydra's composition to the typed, checked `RunConfig`."""
 
-import copy
 import os
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, field, fields, make_dataclass
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 from urllib.parse import urlsplit
 
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
+from omegaconf.errors import InterpolationResolutionError
 
 from memeval.config.checks import check_address
 from memeval.config.integers import option_value
@@ -30,7 +27,7 @@ from memeval.config.roles import (
     share_limits,
 )
 from memeval.config.schema import EmbedderConfig, JudgeModelConfig, LlmConfig, RunConfig
-from memeval.config.settings import REQUIRED
+from memeval.config.settings import REQUIRED, read_values
 from memeval.config.validation import check
 from memeval.errors import UserError
 from memeval.text.shown import one_line
@@ -38,22 +35,6 @@ from memeval.text.yaml_files import load_yaml
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 _WITHOUT_EMBEDDINGS = ("api.anthropic.com", "api.groq.com")
-
-_HINTS = get_type_hints(RunConfig)
-_typed_fields: dict[tuple[str, str], Any] = {}
-"""Fields of configs after typing, by name and original value."""
-
-_TYPE_WORDS = {
-    "integer": "a whole number",
-    "int": "a whole number",
-    "float": "a number",
-    "boolean": "true or false",
-    "bool": "true or false",
-}
-_TYPE_MISMATCH = re.compile(
-    r"(?:Value|Incompatible value) '(?P<value>[^']*)' .*(?:converted to |field of type '|not a "
-    r"valid )(?P<wanted>\w+)"
-)
 
 
 def resolve(composed: DictConfig | dict[str, Any]) -> RunConfig:
@@ -66,7 +47,10 @@ def resolve(composed: DictConfig | dict[str, Any]) -> RunConfig:
     # Removed, because the schema can't know the fields of a user's data set or system.
     dataset = _check_name("dataset", container.pop("dataset", None))
     system = _check_name("system", container.pop("system", None))
-    config = _build_typed(container)
+    values = read_values(
+        RunConfig, container, refuse=lambda path, _: unknown_name(path), loosely=True
+    )
+    config = RunConfig(**values)
     config.dataset, config.system = dataset, system
     check(config)
     if config.plots is None:
@@ -219,63 +203,6 @@ def _plots_of_environment() -> bool | None:
         raise UserError(f"MEMEVAL_PLOTS must be true or false, not '{one_line(value)}'")
 
     return value == "true"
-
-
-def _build_typed(values: Mapping[Any, Any]) -> RunConfig:
-    """The config. Each value is typed only once, since cells of a sweep share most values."""
-    typed: dict[str, Any] = {}
-    for key, value in values.items():
-        name = str(key)
-        try:
-            typed[name] = _typed_field(name, value)
-        except KeyError as error:
-            raise unknown_name(getattr(error, "full_key", None) or name) from error
-        except OmegaConfBaseException as error:
-            raise _explain_type_error(error) from error
-
-    return RunConfig(**typed)
-
-
-def _typed_field(name: str, value: Any) -> Any:
-    """A field of the config. Raises what OmegaConf raises, and `KeyError` for an unknown name."""
-    key = (name, repr(value))
-    if key not in _typed_fields:
-        merged = OmegaConf.merge(_schema_of_field(name), OmegaConf.create({name: value}))
-        _typed_fields[key] = getattr(OmegaConf.to_object(merged), name)
-
-    # Copied, because the contents of a config may be modified.
-    return copy.deepcopy(_typed_fields[key])
-
-
-@cache
-def _schema_of_field(name: str) -> DictConfig:
-    config_field = RunConfig.__dataclass_fields__[name]
-    alone = field(default_factory=config_field.default_factory)
-    if config_field.default is not MISSING:
-        alone = field(default=config_field.default)
-
-    schema: DictConfig = OmegaConf.structured(
-        make_dataclass("FieldAlone", [(name, _HINTS[name], alone)])
-    )
-    return schema
-
-
-def _explain_type_error(error: OmegaConfBaseException) -> UserError:
-    first = str(error).splitlines()[0]
-    match = _TYPE_MISMATCH.search(first)
-    if match and match["wanted"].lower() in _TYPE_WORDS:
-        value = match["value"].replace("None", "null")
-        return UserError(
-            f"{error.full_key} must be {_TYPE_WORDS[match['wanted'].lower()]}, not '{value}'"
-        )
-
-    if "is not a ListConfig" in first:
-        return UserError(f"{error.full_key} must be a list, for example [1, 2]")
-
-    if error.full_key:
-        first = f"{error.full_key}: {first}"
-
-    return UserError(first)
 
 
 def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:

@@ -1,7 +1,8 @@
-"""Reads settings of a system or a data set into the dataclass that declares them."""
+"""Reads values of YAML into the dataclass that declares them."""
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -40,7 +41,7 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
         )
 
     try:
-        values = _values(settings_type, own_settings(given, group), f"{group}.")
+        values = read_values(settings_type, own_settings(given, group), f"{group}.")
         for entry in fields(settings_type):
             if entry.init and default_of(entry) is MISSING and entry.name not in values:
                 raise UserError(
@@ -72,26 +73,49 @@ def own_settings(given: Mapping[str, Any], group: str) -> dict[str, Any]:
     return {key: value for key, value in given.items() if key not in shared}
 
 
-def _values(settings_type: type[Any], given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The given values by field, converted; a group of settings is merged into its default."""
+def _unknown_option(key: str, known: Sequence[str]) -> UserError:
+    if known:
+        return unknown("option", key, known)
+
+    return UserError(f"unknown option '{key}': this {key.partition('.')[0]} has no settings")
+
+
+def read_values(
+    settings_type: type[Any],
+    given: Mapping[str, Any],
+    prefix: str = "",
+    refuse: Callable[[str, Sequence[str]], UserError] = _unknown_option,
+    *,
+    loosely: bool = False,
+) -> dict[str, Any]:
+    """The given values by field, converted; a group of settings is merged into its default.
+
+    `refuse` makes the error for an unknown path, from it and the known ones. `loosely` takes a
+    number that is given as a string, and a string that is given as a number. Raises `UserError`.
+    """
     hashable: Any = settings_type
     types = _hints(hashable)
     known = {entry.name: entry for entry in fields(settings_type)}
     values = {}
 
     for key, value in given.items():
-        if not known:
+        path = f"{prefix}{key}"
+        if key not in known:
+            raise refuse(path, [f"{prefix}{name}" for name in known])
+
+        if not is_dataclass(types[key]):
+            values[key] = _convert(path, value, types[key], loosely=loosely)
+            continue
+
+        default = default_of(known[key])
+        if not isinstance(value, Mapping):
             raise UserError(
-                f"unknown option '{prefix}{key}': this {prefix.removesuffix('.')} has no settings"
+                f"{path} is a group of settings, but is '{value}'",
+                f"set one of them:  {path}.{fields(default)[0].name}=...",
             )
 
-        if key not in known:
-            raise unknown("option", f"{prefix}{key}", [f"{prefix}{name}" for name in known])
-
-        if is_dataclass(types[key]):
-            values[key] = _group(known[key], value, f"{prefix}{key}")
-        else:
-            values[key] = _convert(f"{prefix}{key}", value, types[key])
+        inner = read_values(type(default), value, f"{path}.", refuse, loosely=loosely)
+        values[key] = replace(default, **inner)
 
     return values
 
@@ -101,19 +125,8 @@ def _hints(settings_type: type[Any]) -> dict[str, Any]:
     return get_type_hints(settings_type)
 
 
-def _group(entry: Field[Any], given: Any, key: str) -> Any:
-    default = default_of(entry)
-    if not isinstance(given, Mapping):
-        raise UserError(
-            f"{key} is a group of settings, but is '{given}'",
-            f"set one of them:  {key}.{fields(default)[0].name}=...",
-        )
-
-    return replace(default, **_values(type(default), given, f"{key}."))
-
-
-def _convert(key: str, value: Any, wanted: Any) -> Any:
-    """The value, checked to be `wanted`. The only conversion is from a whole number to a float."""
+def _convert(key: str, value: Any, wanted: Any, *, loosely: bool) -> Any:
+    """The value, checked to be `wanted`."""
     origin = get_origin(wanted)
     if origin is Literal:
         if value not in get_args(wanted):
@@ -125,26 +138,49 @@ def _convert(key: str, value: Any, wanted: Any) -> Any:
         if value is None and NoneType in get_args(wanted):
             return None
 
-        # A setting has one type, or is None: there is no guessing among several types.
-        (wanted,) = [option for option in get_args(wanted) if option is not NoneType]
-        return _convert(key, value, wanted)
+        types = [option for option in get_args(wanted) if option is not NoneType]
+        # Of several types, the value has one: there is no guessing.
+        return value if type(value) in types else _convert(key, value, types[-1], loosely=loosely)
 
     if origin is tuple:
         return _list(key, value, get_args(wanted)[0])
-    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    if origin is dict and not isinstance(value, Mapping):
+        raise UserError(f"{key} must be a mapping, not '{value}'")
+    if wanted not in _TYPE_WORDS or type(value) is wanted:
+        return value
 
-    # True and False are ints in Python.
-    if wanted in _TYPE_WORDS and (
-        not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)
-    ):
-        hints = []
-        if isinstance(value, list | tuple):
-            hints = [f"to compare several, in a sweep:  {key}={','.join(map(str, value))}"]
+    # A whole number is a number, too. Interpolations of the environment are strings.
+    is_whole = type(value) is int and wanted is float
+    if is_whole or (loosely and type(value) in (str, int, float)):
+        with suppress(ValueError, KeyError):
+            return _CONVERSIONS[wanted](value)
 
-        raise UserError(f"{key} must be {_TYPE_WORDS[wanted]}, but is '{value}'", *hints)
+    hints = []
+    if isinstance(value, list | tuple):
+        hints = [f"to compare several, in a sweep:  {key}={','.join(map(str, value))}"]
 
-    return value
+    shown = "null" if value is None else value
+    raise UserError(f"{key} must be {_TYPE_WORDS[wanted]}, not '{shown}'", *hints)
+
+
+def _whole(value: str | float) -> int:
+    """A whole number. Raises `ValueError` for any other number or string."""
+    if isinstance(value, float):
+        raise ValueError("it may have a fraction")
+
+    return int(value)
+
+
+_TRUTH = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+_CONVERSIONS: Mapping[Any, Callable[[Any], Any]] = {
+    bool: lambda value: _TRUTH[str(value).lower()],
+    int: _whole,
+    float: float,
+    str: str,
+}
 
 
 def _list(key: str, value: Any, wanted: Any) -> tuple[Any, ...]:

@@ -109,6 +109,30 @@ def test_defaults_are_those_of_the_schema() -> None:
     )
 
 
+def test_values_of_the_environment_are_strings_and_are_converted() -> None:
+    config = resolved(
+        top_k="7",
+        num_runs="2",
+        min_coverage="0.5",
+        plots="false",
+        label=2,
+        compression_turn=40,
+        llm={"temperature": 1, "send_seed": "no", "ingest": {"max_tokens": "9"}},
+    )
+    assert (config.top_k, config.num_runs, config.min_coverage) == (7, 2, 0.5)
+    assert config.plots is False
+    assert config.label == "2"
+    assert config.compression_turn == 40
+    assert isinstance(config.llm.temperature, float)
+    assert config.llm.send_seed is False
+    assert config.llm.ingest.max_tokens == 9
+
+
+def test_a_mapping_is_no_number() -> None:
+    assert refusal(llm={"extra_body": 5}) == "llm.extra_body must be a mapping, not '5'"
+    assert refusal(judge="llm") == "judge is a group of settings, but is 'llm'"
+
+
 def test_base_url_resolves_to_option_env_or_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     remote = {"llm": {"name": "openai", "model": "m"}, "embedder": {"name": "openai", "model": "e"}}

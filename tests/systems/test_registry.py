@@ -80,8 +80,8 @@ def test_each_setting_declares_its_stage(name: str) -> None:
     ("given", "message"),
     [
         ({"chunk_sise": 5}, "unknown option 'system.chunk_sise'. Did you mean: system.chunk_size"),
-        ({"chunk_size": "big"}, "system.chunk_size must be a whole number, but is 'big'"),
-        ({"chunk_size": 7.5}, "system.chunk_size must be a whole number, but is '7.5'"),
+        ({"chunk_size": "big"}, "system.chunk_size must be a whole number, not 'big'"),
+        ({"chunk_size": 7.5}, "system.chunk_size must be a whole number, not '7.5'"),
         ({"chunk_size": True}, "system.chunk_size must be a whole number"),
         ({"chunk_size": None}, "system.chunk_size must be a whole number"),
         ({"chunk_size": 0}, "system.chunk_size must be positive, but is 0"),
@@ -118,7 +118,7 @@ def test_a_list_where_one_value_belongs_is_answered_with_the_form_of_a_sweep() -
             {"max_context_tokens": 0},
             "system.max_context_tokens must be positive, but is 0",
         ),
-        ("bm25", {"index_date": "yes"}, "system.index_date must be true or false, but is 'yes'"),
+        ("bm25", {"index_date": "yes"}, "system.index_date must be true or false, not 'yes'"),
         ("mem0", {"infer": 1}, "system.infer must be true or false"),
         ("mem0", {"threshold": 1.5}, "system.threshold must be between 0 and 1, but is 1.5"),
         (
@@ -217,7 +217,7 @@ def test_each_setting_of_a_group_has_its_own_stage() -> None:
         ),
         (
             {"search": {"depth": "deep"}},
-            "system.search.depth must be a whole number, but is 'deep'",
+            "system.search.depth must be a whole number, not 'deep'",
         ),
     ],
 )

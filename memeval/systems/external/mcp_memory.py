@@ -126,11 +126,7 @@ class McpSettings(ProgramSettings):
         check_headers("system.headers", self.headers or {})
         check_pattern("system.result_split", self.result_split)
         for option, known in FIELDS.items():
-            arguments = self.arguments(option)
-            if not isinstance(arguments, Mapping):
-                raise UserError(f"system.{option}_arguments must map arguments to values")
-
-            for name in sorted(_fields_in(arguments) - set(known)):
+            for name in sorted(_fields_in(self.arguments(option)) - set(known)):
                 raise unknown(f"field in system.{option}_arguments", name, known)
 
     def arguments(self, option: str) -> Mapping[str, Any]:
