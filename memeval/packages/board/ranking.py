@@ -15,6 +15,7 @@ from memeval.comparison.scores import AskedQuestion, RunScores
 from memeval.comparison.significance import Pair, groups_of
 from memeval.metrics.registry import metrics
 from memeval.results import NoteKind, RunSummary
+from memeval.statistics.clusters import ROUNDING
 from memeval.statistics.differences import FEWEST_CLUSTERS
 from memeval.statistics.flips import count_vectors, max_t_ps
 from memeval.statistics.multiple import letters_by_item
@@ -121,6 +122,8 @@ class _Values:
             totals = self._weighted[:, columns] @ self._known[:, columns].T
             sums[:, case] = totals[firsts, seconds] - totals[seconds, firsts]
 
+        # Equal sums of thirds, as over three repeats, differ in the last digit.
+        sums[np.abs(sums) < ROUNDING] = 0.0
         return sums
 
 

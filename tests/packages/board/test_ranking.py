@@ -87,3 +87,19 @@ def test_many_runs_are_ranked_unless_their_pairs_are_too_many(
     monkeypatch.setattr("memeval.packages.board.ranking.MOST_WORK", MOST_WORK / 10**9)
     found = rank_runs(summaries, scores, names)
     assert set(found.letters) == {""} and "60 runs have too many" in found.remarks[-1]
+
+
+def test_thirds_that_cancel_set_no_runs_apart() -> None:
+    # Means over three repeats: the same sum in each conversation, but not to the last digit.
+    thirds = [1.0, 2 / 3, 1.0, 1 / 3, 1 / 3]
+    scores = []
+    for values in (thirds, sorted(thirds)):
+        own, asked = {}, {}
+        for place in range(50):
+            asked[f"q{place}"] = AskedQuestion(f"case {place % 10}", "1", "1", ("x",), "", 1.0)
+            own[f"q{place}"] = values[place // 10]
+
+        scores.append(RunScores(asked, own, None, 3))
+
+    found = rank_runs([summary_of(0), summary_of(1)], scores, ["a", "b"])
+    assert found.letters == ("a", "a")
