@@ -50,6 +50,19 @@ def test_a_ranking_of_turns_is_measured_by_sessions_too() -> None:
     assert found["official/session/ndcg_any_at_5"] == (1 + 1 / log2(4)) / 2
 
 
+def test_evidence_that_is_returned_again_gains_once() -> None:
+    ranking = [("s2:1",), ("s2:1",), ("s3:1",), ("s3:3",)]
+    found = official_metrics(ranking, ["s3:3", "s2:1"], SESSION_OF)
+    assert found["official/turn/recall_all_at_3"] == 0.0
+    assert found["official/turn/ndcg_any_at_3"] == 1 / 2
+    assert found["official/session/ndcg_any_at_1"] == 1.0
+    assert found["official/session/recall_all_at_3"] == 1.0
+
+    found = official_metrics([*SESSIONS[:2], *SESSIONS[1:]], ["s1:1", "s2:1"], SESSION_OF)
+    assert found["official/session/recall_all_at_3"] == 0.0
+    assert found["official/session/ndcg_any_at_3"] == 1 / 2
+
+
 def test_short_ranking_has_no_figures_beyond_its_length() -> None:
     found = official_metrics([("s3:1",), ("s1:1",), ("s2:1",)], ["s2:1"], SESSION_OF)
     assert found["official/turn/recall_any_at_3"] == 1.0

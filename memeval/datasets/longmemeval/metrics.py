@@ -75,7 +75,7 @@ def _documents(
     name: str, ranked: Sequence[str], relevant: set[str], corpus: int
 ) -> dict[str, float | None]:
     """recall_any, recall_all and ndcg_any at every cutoff; None if the ranking ends before it."""
-    ranks = [rank for rank, document in enumerate(ranked, start=1) if document in relevant]
+    ranks = _ranks_of(ranked, relevant)
     metrics: dict[str, float | None] = {}
     for k in CUTOFFS:
         if len(ranked) < min(k, corpus):
@@ -98,19 +98,17 @@ def sessions_of_turns(
     The official ids distinguish a session's flagged turns from its other turns, so that such a
     session counts as two; each flagged turn gains separately.
     """
-    ranks, depths = [], []
+    ranks, depths = _ranks_of(ranked, relevant), []
     seen: set[tuple[str, bool]] = set()
     for rank, turn in enumerate(ranked, start=1):
         document = session_of[turn], turn in relevant
-        if turn in relevant:
-            ranks.append(rank)
         if document not in seen:
             seen.add(document)
             depths.append(rank)
 
     sought = {session_of[turn] for turn in relevant}
     # A ranking that holds every turn has no further session to offer.
-    whole = len(ranked) == len(session_of)
+    whole = len(set(ranked)) == len(session_of)
     metrics: dict[str, float | None] = {}
 
     for k in CUTOFFS:
@@ -128,6 +126,16 @@ def sessions_of_turns(
         metrics |= _by_metric("session", k, values)
 
     return metrics
+
+
+def _ranks_of(ranked: Sequence[str], relevant: set[str]) -> list[int]:
+    """1-based ranks of the relevant documents. One that a memory returns again gains only once."""
+    first: dict[str, int] = {}
+    for rank, document in enumerate(ranked, start=1):
+        if document in relevant:
+            first.setdefault(document, rank)
+
+    return list(first.values())
 
 
 def _by_metric(
