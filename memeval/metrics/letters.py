@@ -32,7 +32,7 @@ from memeval.metrics.choice import DENIED
 _MARK = re.compile(r"answers?\b|答案", re.IGNORECASE)
 _LEAD = re.compile(
     r"(?:[\s:*•_`\"'“”‘’(\[【<>】\]=-]"
-    r"|\b(?:is|are|the|correct|right|best|final|options?|choices?|labels?|letters?)\b"
+    r"|\b(?:is|are|the|both|correct|right|best|final|options?|choices?|labels?|letters?)\b"
     r"|应该|选项|选择|应|为|是|选)*",
     re.IGNORECASE,
 )

@@ -230,7 +230,8 @@ def _refuses_plainly(clause: str, bare: str) -> bool:
 
 _FOREIGN = re.compile(
     r"\b(?:nicht|keine?|keinerlei|unbekannt|ne|pas|aucune?|inconnue?|impossible de|no|sin"
-    r"|ninguna|imposible|desconocid[oa]|non|nessuna|nenhuma|keine ahnung)\b"
+    r"|ninguna|imposible|desconocid[oa]|non|nessuna|nenhuma|keine ahnung|niet|geen|onbekend"
+    r"|nie|brak|nieznan[yae]|bil\w*)\b"
 )
 """Words of languages whose refusals may have only English letters."""
 

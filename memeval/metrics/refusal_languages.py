@@ -138,7 +138,44 @@ _PORTUGUESE_ITALIAN = re.compile(
     r"(?:menciona|especifica|indica|fornece|menziona|specifica|fornisce|dice|diz)\w*)"
 )
 
-PATTERNS = (_CHINESE, _JAPANESE, _KOREAN, _GERMAN, _FRENCH, _SPANISH, _PORTUGUESE_ITALIAN)
+_RUSSIAN = re.compile(
+    r"(?:(?:к сожалению|извините|простите|в [^,.]{3,40}?|[,. ])+ )?(?!.*, но )(?:я (?:этого )?)?(?:"
+    r"не знаю\b(?! как\b)|неизвестно\b|не могу (?:ответить|сказать|определить)"
+    r"|(?:об этом |это |этого )?не (?:упоминается|упоминалось|указан[оаы]?\b|сказано|говорится)"
+    r"|(?:нет|недостаточно) (?:\w+ )?(?:информации|данных|сведений)|информации нет"
+    r"|невозможно (?:определить|ответить|сказать|установить))"
+)
+_DUTCH = re.compile(
+    r"(?:(?:helaas|sorry|het spijt me|[,. ])+ ?)?(?!.*\bmaar\b)(?:"
+    r"(?:dat |dit )?(?:weet ik|ik weet)(?: het| dat)? niet\b|geen idee\b|onbekend$"
+    r"|.{0,60}\b(?:is|wordt|werd|zijn|worden) (?:\w+ )?niet (?:vermeld|genoemd|bekend|duidelijk"
+    r"|gespecificeerd|besproken)|niet (?:vermeld|genoemd|bekend)$"
+    r"|(?:er (?:is|staat|wordt) )?(?:geen|onvoldoende) (?:informatie|vermelding|gegevens)\b)"
+)
+_POLISH = re.compile(
+    r"(?:(?:niestety|przepraszam|w [^,.]{3,40}?|[,. ])+ )?(?!.*, ale )(?:ja )?(?:nie wiem\b"
+    r"(?! jak\b)|(?:nie ma|brak) (?:\w+ )?(?:informacji|danych|wzmianki)|nieznan[yae]$"
+    r"|nie (?:podano|wspomniano|określono)|nie (?:można|da się) (?:\w+ )?(?:określić|ustalić"
+    r"|odpowiedzieć|stwierdzić))"
+)
+_TURKISH = re.compile(
+    r"(?!.*\b(?:ama|ancak|fakat)\b)(?:.{0,60}\b)?(?:belirtilmemiş|belirtilmedi|belirtilmiyor"
+    r"|bahsedilmiyor|bahsedilmemiş|bilinmiyor|(?<!yüzme )bilmiyorum|bilgi (?:yok|bulunmuyor"
+    r"|mevcut değil))\w*$"
+)
+_ARABIC = re.compile(
+    r"(?:(?:عذرا|عذراً|آسف|للأسف|[،,. ])+ ?)?(?!.*(?:لكن|ولكن))(?:أنا )?(?:لا (?:أعرف|أعلم|أدري)"
+    r"|غير (?:معروف|مذكور|محدد)|لم (?:يتم )?(?:يذكر|ذكر|تحديد)|لا (?:توجد|تتوفر) (?:أي )?معلومات)"
+)
+_HINDI = re.compile(
+    r"(?!.*(?:लेकिन|परन्तु|मगर))(?:मुझे )?(?:(?:यह |इसका )?(?:नहीं पता|पता नहीं|मालूम नहीं|नहीं मालूम)"
+    r"|[^।]{0,60}(?:जानकारी|उल्लेख) [^।]{0,12}नहीं|अज्ञात)"
+)
+
+PATTERNS = (
+    *(_CHINESE, _JAPANESE, _KOREAN, _GERMAN, _FRENCH, _SPANISH, _PORTUGUESE_ITALIAN),
+    *(_RUSSIAN, _DUTCH, _POLISH, _TURKISH, _ARABIC, _HINDI),
+)
 
 
 def refuses_in_another_language(clause: str) -> bool:

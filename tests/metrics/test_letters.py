@@ -38,6 +38,8 @@ CHOICES = ("RIPv1", "IGRP", "EIGRP", "OSPF, version 3", "a router", "RIPv2")
         ("A、C", (0, 2)),
         ("A和C", (0, 2)),
         ("A and C", (0, 2)),
+        ("Both A and C", (0, 2)),
+        ("Both are wrong", None),
         ("A, B, and C", (0, 1, 2)),
         ("AC", (0, 2)),
         ("AC, D", (0, 2, 3)),
