@@ -276,6 +276,7 @@ MISTAKES = [
         "unknown judge",
         way_out="judge=llm llm=anthropic llm.judge.model=claude-haiku-4-5",
     ),
+    mistake("dataset=my.json", "unknown dataset", way_out="dataset=json dataset.path=my.json"),
     mistake("embedder=bge", "unknown embedder", way_out="embedder=openai embedder.model=bge"),
     mistake("llm=gpt-4o", "unknown llm 'gpt-4o'", way_out="llm=openai llm.model=gpt-4o"),
     mistake("llm=qwen/qwen3-32b", "unknown llm", way_out="llm=openrouter llm.model=qwen/qwen3-32b"),

@@ -538,6 +538,7 @@ def test_table_with_preamble_and_newest_rows_first_is_read(
     said = capsys.readouterr().out
     assert "left out: 1 row above the header" in said
     assert "read: 1 session sorted by time" in said
+    assert "without times" not in said
     assert "a table of messages, all in one case" in said
 
 
@@ -624,12 +625,17 @@ def test_table_settings_are_refused_for_other_forms(tmp_path: Path) -> None:
             data(["import", str(source), "--into", str(tmp_path / "x.json"), *words])
 
 
-def test_table_with_another_file_extension_is_read(tmp_path: Path) -> None:
-    source = write(tmp_path / "chats.txt", b"who,text\nIda,hi\n")
+def test_table_with_another_file_extension_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write(tmp_path / "chats.txt", b"who,text,sent\nIda,hi,2024-05-06\n")
     (case,) = imported(tmp_path / "mine.json", source, "--map", "speaker=who")
     assert texts(case) == [("Ida", "hi")]
-    with pytest.raises(UserError, match="unknown format"):
+    assert "read: 1 table without times; if a column has them" in capsys.readouterr().out
+    with pytest.raises(UserError, match="unknown format") as refused:
         data(["import", str(source), "--into", str(tmp_path / "x.json")])
+
+    assert refused.value.hints[-1].startswith("other JSON:  write it as messages")
 
 
 def test_ambiguous_day_and_month_need_a_date_format(tmp_path: Path) -> None:

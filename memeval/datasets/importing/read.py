@@ -180,6 +180,7 @@ class _Reader(Struct):
                 f"{self.unknown[0]}: unknown format.",
                 f"the formats:  {', '.join(FORMS)}",
                 "name the format:  --as FORM, or for a table  --map speaker=COLUMN,text=COLUMN",
+                'other JSON:  write it as messages, {"role": "user", "content": "…"} on each line',
             )
         if self.questions and not self.messages:
             raise UserError(

@@ -177,7 +177,9 @@ def read_table(
     columns = _columns(table, user_columns)
     rows = list(_whole_rows(table, log))
     at = columns.get("time")
-    if at is not None:
+    if at is None:
+        log.note_conversion("tables without times; if a column has them:  --map time=COLUMN")
+    else:
         location = f"{table.path}: column {quoted(table.names[at])}"
         date_format = format_of(map(itemgetter(at), rows), location, date_format)
 

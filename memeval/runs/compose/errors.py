@@ -266,6 +266,8 @@ def _no_option_error(group: str, option: str, known: list[str], *, own_folder: b
         return UserError(f"unknown group '{group}'", HELP)
 
     hints = _model_hints(group, option)
+    if group == "dataset" and option.endswith((".json", ".jsonl")):
+        hints.append(f"for a file:  dataset=json dataset.path={option}")
     if not hints and not own_folder:
         hints.append("for an option of your own:  --config-dir FOLDER")
 
