@@ -265,7 +265,9 @@ MISTAKES = [
     mistake("run system=bm25 ./rag", "'./rag' can't be read as group=option", way_out="--help"),
     mistake("dataset.path=~/a.json", "can't be read", way_out="dataset.path=$HOME/a.json"),
     mistake("note=a,", "'note=a,' can't be read", way_out="\"note='a,'\""),
-    mistake("-m system=bm25,rag,", "can't be read", "no comma at its end", way_out="bm25,rag"),
+    mistake(
+        "-m system=bm25,rag,", "can't be read", way_out="no comma at its end:  system=bm25,rag"
+    ),
     mistake("system bm25", "unknown command 'system'", way_out="system=bm25"),
     mistake("top_k = 10", "unknown command 'top_k'", way_out="top_k=10"),
     mistake("--model gpt-4o", "unknown option '--model'", way_out="use:  llm.model=gpt-4o"),
