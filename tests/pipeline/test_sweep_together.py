@@ -190,3 +190,21 @@ def test_ctrl_c_ends_a_sweep_and_the_same_command_resumes_it(
         assert max(asked_for(endpoint).values()) == 1, "calls under way were finished"
 
     assert len(all_records(tmp_path)) == 4
+
+
+@pytest.mark.slow
+def test_each_run_has_all_notes_on_the_data_that_the_runs_share(
+    memeval: Command, tmp_path: Path
+) -> None:
+    """One call at a time: the next run reads its first cases before the one before it ends."""
+    with ScriptedEndpoint() as endpoint:
+        data = ("dataset=demo_longmemeval", "tracking=none", "plots=false")
+        limits = ("llm=openai", "llm.max_concurrency=1", f"llm.base_url={endpoint.base_url}")
+        memeval("-m", "system=bm25,rag,dense", *data, *limits)
+
+    for summary in (tmp_path / "outputs" / "runs").glob("*/run.json"):
+        notes = [note["text"] for note in json.loads(summary.read_bytes())["notes"]]
+        assert [note.partition(" questions")[0] for note in notes] == [
+            "evidence: 2 of 8",
+            "time: 1 of 8",
+        ]

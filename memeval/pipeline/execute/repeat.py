@@ -44,7 +44,7 @@ class Finished(Struct, frozen=True):
     started_at: datetime
     seconds: float
     notes: tuple[str, ...] = ()
-    """Notes on the pass itself, not on its records."""
+    """Notes on the pass itself and on the data, not on the records."""
     stopped: str = ""
     """Why it ended early; `cases` then contain only the questions with an answer."""
 

@@ -88,6 +88,8 @@ class CellRun(CaseWork):
         super().__init__(cell, progress, self._lane.connections, source, judge)
         self.stopped: Any = None
         """The result of `finish` for a run that ended because the budget was spent."""
+        self._data_notes: tuple[str, ...] = ()
+        """The data set's notes on the cases that were read."""
         self._started_at: datetime
         self._began: float
         """When the cell had its turn, as a date and on the clock that measures durations."""
@@ -171,7 +173,7 @@ class CellRun(CaseWork):
             repeats=tuple(repeats),
             started_at=self._started_at,
             seconds=time.perf_counter() - self._began,
-            notes=self.notes(),
+            notes=(*self.notes(), *self.cell.loaded.notes, *self._data_notes),
             stopped=stopped,
         )
 
@@ -236,15 +238,19 @@ class CellRun(CaseWork):
         taken: set[str] = set()
         try:
             async with asyncio.TaskGroup() as group:
-                for case in self._source.cases():
-                    take_ids(case, taken)
-                    # Without the sessions' text: `asked` is kept to the end, and the texts of a
-                    # file of gigabytes would all be in memory.
-                    asked.append(without_turns(case))
-                    for repeat in repeats:
-                        share = self._share_for(case)
-                        await share.enter()
-                        group.create_task(self._run_case(repeat, case, share))
+                try:
+                    for case in self._source.cases():
+                        take_ids(case, taken)
+                        # Without the sessions' text: `asked` is kept to the end, and the texts of a
+                        # file of gigabytes would all be in memory.
+                        asked.append(without_turns(case))
+                        for repeat in repeats:
+                            share = self._share_for(case)
+                            await share.enter()
+                            group.create_task(self._run_case(repeat, case, share))
+                finally:
+                    # Cells share a data set, and the next one's pass counts from the start.
+                    self._data_notes = self.cell.dataset.notes()
 
                 # The next cell begins while the last cases of this one are worked on.
                 self._lane.queue.give(self.number)

@@ -77,7 +77,7 @@ def notes(
     yield from notes_of_rows(rows, ingest_rows, cell.dataset.headline)
     yield from remarks(_compressions(cell, ingest_rows))
     yield from remarks(_skipped_lines(finished))
-    yield from remarks((*finished.notes, *cell.loaded.notes, *cell.dataset.notes()))
+    yield from remarks(finished.notes)
 
 
 def notes_of_rows(
