@@ -102,6 +102,7 @@ def row_panel(
         up=row_axis([row.name for row in rows]),
         marks=marks,
         has_rows=True,
+        has_zero=True,
     )
 
 

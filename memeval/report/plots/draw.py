@@ -187,7 +187,7 @@ def set_ticks(axes: Axes, panel: Panel) -> None:
     if panel.has_rows:
         axes.tick_params(axis="y", length=0)
 
-    if panel.has_rows and panel.across.low < 0 < panel.across.high:
+    if panel.has_zero:
         axes.axvline(panel.across.at(0), color=INK, linewidth=0.9, zorder=1)
 
 

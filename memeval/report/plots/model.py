@@ -148,6 +148,8 @@ class Panel(Struct, frozen=True):
     words: Sequence[PlotText] = ()
     has_rows: bool = False
     """Whether each vertical tick names a row; the text of a mark is then to the right of it."""
+    has_zero: bool = False
+    """Whether a line marks 0 on the axis across."""
     has_bars: bool = False
     """Whether there is a bar from 0 up to each mark."""
     has_names: bool = False

@@ -67,6 +67,13 @@ def test_labels_of_34_rows_do_not_overlap() -> None:
             assert below.y1 <= above.y0
 
 
+def test_a_line_marks_zero_also_at_an_end_of_the_axis() -> None:
+    plot = forest_plot(rows(9)[6:], "a title", "points")
+    zero = plot.panels[0][0].across.at(0)
+    (axes,) = draw_figure(plot).axes
+    assert [zero, zero] in [list(line.get_xdata()) for line in axes.get_lines()]
+
+
 def test_the_highest_difference_is_on_top_with_its_figure() -> None:
     (axes,) = draw_figure(forest_plot(rows(4), "a title", "points")).axes
     assert [label.get_text() for label in axes.get_yticklabels()][-1] == "rag k=3"
