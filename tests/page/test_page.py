@@ -44,6 +44,7 @@ from memeval.results import (
     RunSummary,
     read_records,
 )
+from memeval.results.judge import JudgeIdentity
 from memeval.results.record import TimelineEvent
 
 SIZE = Size(cells=2, cases=3, questions=110)
@@ -308,6 +309,11 @@ def test_run_that_may_not_be_compared_has_no_difference_anywhere(tmp_path: Path)
     data = page_data(runs, structs.replace(whole, differences=whole.differences[:1]))
     for row in data.conversations:
         assert [difference is None for difference in row.differences] == [True, False, True]
+
+    # A comparison of costs has runs of several judges, whose accuracies can't be compared.
+    keyword = replace(runs[2].summary, judge=JudgeIdentity("keyword"))
+    judged = page_data([*runs[:2], structs.replace(runs[2], summary=keyword)], whole)
+    assert judged.conversations == data.conversations
 
     # When the table is sorted by the difference, it is last, and not where 0 is.
     assert render(data).count('data-value="0">–') == 1

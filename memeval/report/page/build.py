@@ -42,6 +42,9 @@ def page_data(runs: Sequence[PageRun], comparison: ComparisonData | None = None)
         refused = set(keys).difference(row.cell for row in comparison.differences)
 
     cells = cell_data(summaries)
+    # Costs may be compared across judges, but not the accuracies.
+    judge = cells[baseline].judge
+    refused.update(cell.summary.run_key for cell in cells if cell.judge != judge)
     title, protocol = f"{len(summaries)} runs on {dataset}", ""
     if len(summaries) == 1:
         title, protocol = summaries[0].name, summaries[0].tags.get("protocol", "")
