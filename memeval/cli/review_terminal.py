@@ -69,11 +69,7 @@ def question_lines(questions: Sequence[ShownQuestion], place: int, case: EvalCas
     if not question.answers:
         yield "  answer: none; the right answer is a refusal"
 
-    for name, values in (
-        ("answer", question.answers),
-        ("choice", question.choices),
-        ("older value", question.stale),
-    ):
+    for name, values in {"answer": question.answers, **question.given}.items():
         for value in values:
             yield from wrap(name, value)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memeval.cli.data import data
-from memeval.cli.review_terminal import next_undecided
+from memeval.cli.review_terminal import next_undecided, question_lines
 from memeval.datasets.json import document
 from memeval.datasets.json.agreement import review_agreement
 from memeval.datasets.json.review import ReviewChange, ReviewFile, StaleError
@@ -103,6 +103,27 @@ def test_failed_write_leaves_the_review_unchanged_and_repeatable(
 
     assert review.undo() == first
     assert written(path)["question"] == first.question
+
+
+def test_a_reviewer_sees_when_a_question_is_asked_and_what_was_to_be_forgotten(
+    tmp_path: Path,
+) -> None:
+    case = drafted("c", 2)
+    case["sessions"][0]["id"] = "first"
+    words = "Please forget n1."
+    forget = {"kind": "forget", "after": "first", "words": words, "about": "n1", "values": ["n1"]}
+    early, late = case["questions"]
+    early |= {"asked_after": "first", "time": "2026-05-01", "choices": ["0", "1"]}
+    late |= {"answer": [], "forgotten": ["n1"]}
+    path = own_file(tmp_path, {**case, "operations": [forget]})
+
+    first, second = open_for(path, "Ana").questions()
+    request = {"requests to the memory": ["after session 1: Please forget n1."]}
+    times = {"asked at": ["2026-05-01"], "asked after": ["session 1"]}
+    assert first.given == {"choices": ("0", "1"), **request, **times}
+    assert second.given == {"forgotten values": ["n1"], **request, "asked after": ["session 2"]}
+    shown = "\n".join(question_lines([first, second], 1, open_for(path, "Ana").case(0)))
+    assert words in shown and "forgotten values: n1" in shown
 
 
 def test_decisions_and_edits_are_saved_and_taken_back(tmp_path: Path) -> None:

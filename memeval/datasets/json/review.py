@@ -55,8 +55,8 @@ class ShownQuestion(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     question: str
     answers: Sequence[str]
-    choices: Sequence[str]
-    stale: Sequence[str]
+    given: Mapping[str, Sequence[str]]
+    """What else the file says about it, by heading: choices, older values, requests …"""
     evidence: list[int]
     state: str
     """`open`, `changed`, or what the reviewer decided."""
@@ -227,7 +227,8 @@ class ReviewFile:
         Evidence is given by position: in another conversation it would name other turns.
         """
         if case not in self._conversations:
-            self._conversations[case] = _digest(self._document.cases[case]["sessions"])
+            content = self._document.cases[case]
+            self._conversations[case] = _digest([content["sessions"], content.get("operations")])
 
         own = _own_review(question, self.reviewer)
         return _digest([wording_of(question), own, case, self._conversations[case]])
@@ -277,8 +278,7 @@ class ReviewFile:
             kind=str(read.category),
             question=read.text,
             answers=read.gold,
-            choices=read.choices,
-            stale=value.get("stale") or (),
+            given=_given(self._document.checked[case], read, value),
             evidence=_positions(read),
             state=state,
             reason=review.get("reason") or "",
@@ -348,6 +348,31 @@ def _other_reviews(question: Mapping[str, Any], reviewer: str) -> list[Review]:
 def _is_valid(review: Review, wording: str) -> bool:
     """Whether a review is about this wording; a review that names no wording applies to any."""
     return bool(review.get("wording", wording) == wording)
+
+
+def _given(case: EvalCase, read: EvalQuestion, written: Question) -> dict[str, Sequence[str]]:
+    """What a reviewer has to know besides the question and its answers; without what is empty."""
+    requests = []
+    for operation in case.operations:
+        request = operation.forget or operation.correct
+        if request is not None:
+            requests.append(f"after {_session_name(operation.after)}: {request.words}")
+
+    given: dict[str, Sequence[str]] = {
+        "choices": read.choices,
+        "older values": written.get("stale") or (),
+        "forgotten values": written.get("forgotten") or (),
+        "requests to the memory": requests,
+        "asked at": list(filter(None, [written.get("time")])),
+    }
+    if requests or read.asked_after is not None:
+        given["asked after"] = [_session_name(read.asked_after or case.sessions[-1].session_id)]
+
+    return {name: values for name, values in given.items() if values}
+
+
+def _session_name(session_id: str) -> str:
+    return f"session {session_id.removeprefix('s')}"
 
 
 def _positions(question: EvalQuestion) -> list[int]:

@@ -120,8 +120,7 @@ function showFields() {
   fields.forEach((field, place) => { field.value = texts[place]; });
   byId("answers").replaceChildren(...fields);
   byId("refusal").hidden = question.answers.length > 0;
-  const given = [["Choices", question.choices], ["Older values", question.stale]].filter(([, values]) => values.length);
-  byId("given").replaceChildren(...given.flatMap(([name, values]) => [element("dt", {}, name), element("dd", { dir: "auto" }, values.join("\n"))]));
+  byId("given").replaceChildren(...Object.entries(question.given).flatMap(([name, values]) => [element("dt", {}, name), element("dd", { dir: "auto" }, values.join("\n"))]));
 }
 
 function showEvidence() {
