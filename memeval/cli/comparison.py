@@ -149,10 +149,10 @@ def print_invalid(summaries: Sequence[RunSummary]) -> None:
 
 
 def print_unpublished(cells: Sequence[DoneCell]) -> None:
-    """Prints, once per reason, why cells are not in MLflow."""
+    """Prints, once per reason, why reports were not written or cells are not in MLflow."""
     for reason in dict.fromkeys(cell.not_logged for cell in cells):
         if reason is not None:
-            print(f"not logged: {reason}; the same command logs it later", file=sys.stderr)
+            print(f"not published: {reason}; the same command publishes it later", file=sys.stderr)
 
 
 def print_notes(summaries: Sequence[RunSummary]) -> None:

@@ -85,7 +85,7 @@ def test_sweep_is_logged_and_logged_again_with_new_tags(
     again = [*sweep, "+tags.paper=table2", "note=mine", "tracking.group=sweep"]
     for _ in range(2):
         ended = memeval(tmp_path, *again)
-        assert ended.status == 0 and "not logged" not in ended.err, ended.err
+        assert ended.status == 0 and "not published" not in ended.err, ended.err
         (page,) = [line for line in ended.out.splitlines() if line.startswith("page: ")]
         assert Path(page.removeprefix("page: ")).read_bytes().startswith(b"<!doctype html>")
 

@@ -51,7 +51,7 @@ from memeval.text.shown import one_line, some_of
 
 WAY_OUT = (
     "to repair it:  repeat its command, which recreates its folder; with --fresh also rows, texts "
-    "and memories, from the cached replies"
+    "and memories, from the cached replies; a run of a package: unpack that again"
 )
 OTHER_PRICES = "costs: other prices are in force; the command of an own run computes them again"
 WITHOUT_ROWS = "is missing: the records can't be compared with rows"
