@@ -25,6 +25,7 @@ from memeval.datasets.importing.times import BY_FORMAT
 from memeval.datasets.io.fields import ARCHIVES
 from memeval.errors import UserError
 from memeval.text.personal import Redactor
+from memeval.text.redaction import map_strings
 from memeval.text.shown import one_line
 
 CONVERSATIONS = re.compile(r"conversations([-_ (].*|\d+)?\.json")
@@ -101,7 +102,9 @@ def import_files(
         messages = cases.sorted_by_time(messages, log)
     if redactor is not None:
         messages = [_redacted(message, redactor) for message in messages]
-        questions = _redacted_in(questions, redactor)
+        for number, (case_id, question) in enumerate(questions):
+            values = map_strings(list(question.values()), redactor.redact)
+            questions[number] = redactor.redact(case_id), dict(zip(question, values, strict=True))
 
     case = options.case or FORMS[form].case
     if options.windows is not None:
@@ -332,14 +335,3 @@ def _redacted(message: Message, redactor: Redactor) -> Message:
         message_id=message.message_id and redact(message.message_id),
         keys=keys,
     )
-
-
-def _redacted_in(value: Any, redactor: Redactor) -> Any:
-    if isinstance(value, str):
-        return redactor.redact(value)
-    if isinstance(value, list | tuple):
-        return [_redacted_in(item, redactor) for item in value]
-    if isinstance(value, dict):
-        return {name: _redacted_in(item, redactor) for name, item in value.items()}
-
-    return value
