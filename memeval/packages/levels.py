@@ -1,9 +1,9 @@
 """Checks a package, level by level: intact, figures, verdicts, answers, who, registered."""
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,11 @@ from memeval.errors import UserError
 from memeval.judges.contract import Judge, JudgeContext
 from memeval.judges.registry import build_judge, judge_type
 from memeval.metrics.registry import metrics
-from memeval.packages.cleaning import KINDS
 from memeval.packages.data import PackagedData, config_of, data_of, unlike_members, unlike_records
+from memeval.packages.environment import environment_problems, prices_of, same_environment
 from memeval.packages.export.terms import terms_of
-from memeval.packages.facts import environment_facts, machine_class, protocol_of, question_ids
-from memeval.packages.form import ENVIRONMENT, is_package_id, is_withheld, manifest_bytes
+from memeval.packages.facts import environment_facts, protocol_of, question_ids
+from memeval.packages.form import is_withheld, manifest_bytes
 from memeval.packages.read import Package, open_package
 from memeval.packages.register import register_problems, signed_words
 from memeval.packages.rows import PackagedRows, text_problems
@@ -31,7 +31,7 @@ from memeval.pipeline.verify.figures import same_figure
 from memeval.pipeline.verify.sound import FolderCheck, name_ids
 from memeval.results import JudgeIdentity, Record
 from memeval.results.judge import RECORDED
-from memeval.results.own_prices import FIELDS, FIGURES_CODE, at_provider, prices_from
+from memeval.results.own_prices import FIGURES_CODE
 from memeval.results.run import Run
 from memeval.text.shown import counted, one_line
 from memeval.witness.figures import compare_pairs, questions_of
@@ -39,11 +39,9 @@ from memeval.witness.figures import compare_pairs, questions_of
 NAMES = {1: "intact", 2: "figures", 3: "verdicts", 4: "answers", 5: "who", 6: "registered"}
 MOST_COMPARED = 8
 """Maximum number of a package's runs whose comparisons are made twice: 8 runs have 28."""
-OFFLINE = "offline"
-"""Provider of models that cost nothing."""
-ANY_PRICE_DAY = "2000-01-01"
 
-
+_DECISION = attrgetter("label", "score", "chosen")
+"""The members of a verdict in which a rule's verdicts must agree."""
 AskAgain = Callable[[Run, Sequence[Record]], str]
 """Requests verdicts or answers of a run again, and reports how far the verdicts agree. Raises
 `UserError` for settings that can't be used here. `memeval.api.again` has one of each kind.
@@ -119,7 +117,7 @@ class _Verifier:
 
     def levels(self, intact: Level) -> Iterator[Level]:
         figures = Level(2)
-        with _prices_of(self.package):
+        with prices_of(self.package):
             for run in self.package.runs:
                 check = FolderCheck(run.folder, brings_prices=True)
                 check.run()
@@ -159,7 +157,7 @@ class _Verifier:
                 )
 
             packed = package.environment.get("runs", {}).get(run.key)
-            if not _same_environment(packed, environment_facts(run.summary, rows.usages)):
+            if not same_environment(packed, environment_facts(run.summary, rows.usages)):
                 level.problems.append(f"{run.key}: environment.json describes it differently")
 
         level.problems += environment_problems(package)
@@ -296,13 +294,7 @@ class _Verifier:
                 continue
 
             row = await judge_answer(judge, question, answer.hypothesis, records[place].metrics)
-            again = row.verdict
-            original = verdict.verdict
-            if again is None or (again.label, again.score, again.chosen) != (
-                original.label,
-                original.score,
-                original.chosen,
-            ):
+            if row.verdict is None or _DECISION(row.verdict) != _DECISION(verdict.verdict):
                 unlike.append(verdict.id)
 
         return unlike
@@ -378,92 +370,6 @@ def data_problems(package: Package, records: Mapping[str, Sequence[Record]]) -> 
                 f"{run.key}: it contains texts of {one_line(run.summary.dataset)}, whose "
                 "licence is not known to allow passing them on"
             )
-
-
-def environment_problems(package: Package) -> Iterator[str]:
-    """Problems with `environment.json` and the manifest, such as members that no package has."""
-    environment, manifest = package.environment, package.manifest
-    machine = environment.get("packed_on")
-    keys, codes = [], set()
-    for run in package.runs:
-        keys.append(run.key)
-        codes.add(run.summary.tags.get(FIGURES_CODE, ""))
-
-    if list(environment) != ["packed_on", "runs"] or list(environment["runs"]) != keys:
-        yield "environment.json does not describe each run and the machine that packed them"
-    if not isinstance(machine, dict) or list(machine) != list(machine_class()):
-        yield "environment.json has unexpected details about the machine"
-
-    if manifest.code not in codes:
-        yield "the manifest and the runs name different code"
-    if not manifest.replaced.keys() <= set(KINDS):
-        yield "the manifest counts replacements of an unknown kind"
-    if manifest.supersedes and not is_package_id(manifest.supersedes):
-        yield "the manifest supersedes something that is not a package id"
-
-
-def _same_environment(packed: Any, recomputed: Mapping[str, Any]) -> bool:
-    """Whether two are equal except for the prices of models that cost something: figures are
-    recomputed with the package's prices.
-    """
-
-    def without_prices(content: Any) -> Any:
-        models = []
-        for model in content["models"]:
-            known = dict(model.items())
-            prices = known["usd_per_million"]
-            is_form = prices is None or list(prices) == list(FIELDS)
-            if is_form and known["provider"] != OFFLINE:
-                known["usd_per_million"] = None
-
-            models.append(known)
-
-        return {**content, "models": models}
-
-    try:
-        return bool(without_prices(packed) == without_prices(recomputed))
-    except (TypeError, KeyError, AttributeError):
-        return False
-
-
-@contextmanager
-def _prices_of(package: Package) -> Iterator[None]:
-    """Applies the package's prices, as its figures in dollars depend on them."""
-    models = packed_prices(package)
-    if not models:
-        yield
-        return
-
-    path = package.folder / "prices.yaml"
-    # YAML contains JSON, except for dates, which are unquoted.
-    path.write_text(f"date: {ANY_PRICE_DAY}\nmodels: {json.dumps(models)}\n", encoding="utf-8")
-    with prices_from(str(path)):
-        yield
-
-
-def packed_prices(package: Package) -> dict[str, Any]:
-    """The prices of the models that cost something, by model and provider."""
-    models: dict[str, Any] = {}
-    packed = package.environment.get("runs")
-    if not isinstance(packed, dict) or not all(isinstance(run, dict) for run in packed.values()):
-        raise UserError(f"{ENVIRONMENT} does not describe each run")
-
-    for run in packed.values():
-        for model in run.get("models", ()):
-            if not isinstance(model, dict):
-                raise UserError(f"{ENVIRONMENT} lists a model that is not an object")
-
-            prices = model.get("usd_per_million")
-            if not isinstance(prices, dict) or model.get("provider") == OFFLINE:
-                continue
-
-            name = at_provider(str(model.get("model")), str(model.get("provider")))
-            known = {own: prices.get(own) for own in FIELDS}
-            if models.setdefault(name, known) != known:
-                shown = one_line(model.get("model"), 80)
-                raise UserError(f"{ENVIRONMENT} lists two prices of {shown}")
-
-    return models
 
 
 def _rule_judge(config: RunConfig) -> Judge | None:

@@ -16,8 +16,9 @@ from memeval.config.paths import outputs_dir
 from memeval.datasets.granularity import Granularity, chunks
 from memeval.errors import UserError
 from memeval.packages.data import PackagedData, data_of
+from memeval.packages.environment import packed_prices
 from memeval.packages.form import is_withheld
-from memeval.packages.levels import Checks, packed_prices, verify_package
+from memeval.packages.levels import Checks, verify_package
 from memeval.packages.read import Package, unpack_to
 from memeval.records import EvalQuestion
 from memeval.results import RECORDS_FILE, Record, file_digest, json_line, texts_file
