@@ -11,7 +11,6 @@ class TestMine(DatasetContract):
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from datetime import datetime
@@ -19,6 +18,7 @@ from typing import Any, ClassVar
 
 from memeval.datasets.contract import GRANULARITIES, OBSERVATION, SUMMARY
 from memeval.datasets.granularity import Granularity, chunks
+from memeval.datasets.grouping import repeated
 from memeval.datasets.stats import counts
 from memeval.records import EvalCase, EvalQuestion, Query
 from memeval.testing.damaged_files import DamagedFiles
@@ -218,11 +218,6 @@ def ascend(times: Iterable[datetime | None]) -> bool:
     """Whether the known ones among the times are in order."""
     known = list(filter(None, times))
     return known == sorted(known)
-
-
-def repeated(values: Iterable[str]) -> list[str]:
-    """The values that occur more than once."""
-    return [value for value, count in Counter(values).items() if count > 1]
 
 
 def shape(text: str) -> str:
