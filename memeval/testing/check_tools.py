@@ -5,8 +5,8 @@ from typing import Any
 
 from memeval.llm.extractive.tools import fill_schema, stores_text
 from memeval.pipeline.execute.tool_arguments import mistake
-from memeval.pipeline.execute.tool_loop import as_result
 from memeval.pipeline.execute.tool_reader import as_function, open_tools
+from memeval.pipeline.execute.tool_results import as_result
 from memeval.records import EvalCase
 from memeval.systems.base import MemorySystem
 from memeval.systems.tools import Tool, search_tool

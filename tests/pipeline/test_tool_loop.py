@@ -29,8 +29,9 @@ from memeval.pipeline.execute.question import ask
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.execute.source import ServiceWatch
 from memeval.pipeline.execute.tool_arguments import mistake
-from memeval.pipeline.execute.tool_loop import ToolLimits, ToolLoop, as_result, cut_result
+from memeval.pipeline.execute.tool_loop import ToolLimits, ToolLoop
 from memeval.pipeline.execute.tool_reader import ToolReader, as_function, complete_by, open_tools
+from memeval.pipeline.execute.tool_results import as_result, cut_result
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.cell_prompts import Templates

@@ -1,13 +1,16 @@
-"""The arguments of a tool call, checked against the tool's JSON schema.
+"""The arguments of a tool call: their JSON, checked against the tool's schema.
 
 The part of JSON Schema that tools use: types, properties, required ones, enumerations, items and
 bounds. The tool itself must check other keywords (patterns, references, formats).
 """
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
+from memeval.results.files import without_halves
+from memeval.systems.tools import Tool
 from memeval.text.shown import one_line
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -19,8 +22,34 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
+MOST_LEVELS = 100
+"""Levels of nesting in a call's arguments; no tool could read or send deeper ones."""
 _DEEPEST = 20
 """Levels of a schema that are checked."""
+
+
+def load_arguments(arguments: str) -> Any:
+    """The JSON of some arguments. Raises `ValueError` or `RecursionError` if it is not JSON."""
+    value = json.loads(arguments, parse_constant=_refuse_constant)
+    if _is_deeper(value, MOST_LEVELS):
+        raise ValueError(f"more than {MOST_LEVELS} levels")
+    if "\\u" not in arguments:
+        return value
+
+    # Removes halves of surrogate pairs, which a tool could neither send nor store.
+    return json.loads(without_halves(json.dumps(value, ensure_ascii=False)))
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    parts = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, dict | list):
+        return False
+
+    return levels == 0 or any(_is_deeper(part, levels - 1) for part in parts)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def mistake(value: Any, schema: Any, path: str = "arguments", depth: int = 0) -> str | None:
@@ -112,3 +141,19 @@ def _mistake_of_parts(value: Any, schema: Mapping[str, Any], path: str, depth: i
             return part_mistake
 
     return None
+
+
+def whole_numbers(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
+    """The arguments with 5 instead of 5.0 if an integer is expected."""
+    properties = tool.parameters.get("properties")
+    converted = dict(arguments)
+    if not isinstance(properties, Mapping):
+        return converted
+
+    for name, value in arguments.items():
+        schema = properties.get(name)
+        needs_integer = isinstance(schema, Mapping) and schema.get("type") == "integer"
+        if needs_integer and isinstance(value, float):
+            converted[name] = int(value)
+
+    return converted

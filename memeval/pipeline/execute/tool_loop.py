@@ -23,23 +23,17 @@ from msgspec import Struct, structs
 from memeval.errors import ModelError, StorageError, SystemFaultError, UserError, WorldError
 from memeval.llm.contract import Completion, Message, ToolCall, ToolPrompt, fenced
 from memeval.llm.reply.text import without_controls
-from memeval.llm.tokens import count_tokens, start_of_token
-from memeval.pipeline.execute.tool_arguments import mistake
+from memeval.llm.tokens import count_tokens
+from memeval.pipeline.execute.tool_arguments import load_arguments, mistake, whole_numbers
+from memeval.pipeline.execute.tool_results import as_result, cut_result, entries_of
 from memeval.records import Retrieved
-from memeval.results.files import without_halves
-from memeval.systems.external.server_replies import reports_no_results
-from memeval.systems.tools import Tool, ToolResult, strings_in
+from memeval.systems.tools import Tool, ToolResult
 from memeval.text.shown import one_line
 
 MOST_EQUAL = 3
 """How many equal calls are run; further ones are refused with a message to the model."""
 CUT_LINE_TOKENS = 16
 """Exceeds the tokens of the line that marks a cut result; no tool is run with so few left."""
-MOST_LEVELS = 100
-"""Levels of nesting in a call's arguments; no tool could read or send deeper ones."""
-NO_RESULT = "(no result)"
-CHARACTERS_PER_TOKEN = 20
-"""A result is also cut after this many characters per token: a long run of letters is one token."""
 _ODD_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _WRITTEN_CALL = re.compile(
     r"<\|?(?:\w+:)?tool_?(?:calls?|use)\b|<(?:\w+:)?function(?:=|_calls>)|<(?:\w+:)?invoke name="
@@ -407,7 +401,7 @@ class _RefusedCallError(Exception):
 def _arguments_of(call: ToolCall, tool: Tool, *, was_cut: bool) -> dict[str, Any]:
     """The arguments of a call, checked against the tool's schema."""
     try:
-        arguments = _load_json(call.arguments)
+        arguments = load_arguments(call.arguments)
     except (ValueError, RecursionError) as error:
         if was_cut:
             what = "Not run: your reply was cut within the arguments. Make a shorter call."
@@ -421,53 +415,7 @@ def _arguments_of(call: ToolCall, tool: Tool, *, was_cut: bool) -> dict[str, Any
     if wrong is not None:
         raise _RefusedCallError(Fault.BAD_ARGUMENTS, f"Not run: {wrong}.")
 
-    return _whole_numbers(arguments, tool)
-
-
-def _load_json(arguments: str) -> Any:
-    """The JSON of some arguments. Raises `ValueError` or `RecursionError` if it is not JSON."""
-    value = json.loads(arguments, parse_constant=_refuse_constant)
-    if _is_deeper(value, MOST_LEVELS):
-        raise ValueError(f"more than {MOST_LEVELS} levels")
-    if "\\u" not in arguments:
-        return value
-
-    # Removes halves of surrogate pairs, which a tool could neither send nor store.
-    return json.loads(without_halves(json.dumps(value, ensure_ascii=False)))
-
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    parts = value.values() if isinstance(value, dict) else value
-    if not isinstance(value, dict | list):
-        return False
-
-    return levels == 0 or any(_is_deeper(part, levels - 1) for part in parts)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-def entries_of(result: str) -> list[str]:
-    """The lines of a result, or the strings in it if it is JSON."""
-    try:
-        texts = list(strings_in(json.loads(result)))
-    except (ValueError, RecursionError):
-        texts = result.splitlines()
-
-    return [text for text in texts if text.strip()]
-
-
-def cut_result(text: str, tokens: int) -> tuple[str, bool]:
-    """At most `tokens` tokens of a text, and whether it was cut. A cut text ends with a line that
-    says so.
-    """
-    short = text[: tokens * CHARACTERS_PER_TOKEN]
-    short = short[: start_of_token(short, tokens)]
-    if short.strip() == text.strip():
-        return text, False
-
-    return f"{short.rstrip()}\n[cut: only the first {tokens:,} tokens of the result]", True
+    return whole_numbers(arguments, tool)
 
 
 def _is_written_call(text: str, names: Collection[str]) -> bool:
@@ -529,66 +477,3 @@ def _sound_json(arguments: str) -> str:
             return arguments
 
     return "{}"
-
-
-def _whole_numbers(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
-    """The arguments with 5 instead of 5.0 if an integer is expected."""
-    properties = tool.parameters.get("properties")
-    converted = dict(arguments)
-    if not isinstance(properties, Mapping):
-        return converted
-
-    for name, value in arguments.items():
-        schema = properties.get(name)
-        needs_integer = isinstance(schema, Mapping) and schema.get("type") == "integer"
-        if needs_integer and isinstance(value, float):
-            converted[name] = int(value)
-
-    return converted
-
-
-def as_result(value: Any) -> ToolResult:
-    """Converts a tool's return value. Raises `TypeError` or `ValueError` if it can't be shown."""
-    if isinstance(value, ToolResult):
-        chunks = value.retrieved
-        if chunks is not None:
-            chunks = tuple(chunks)
-        if not isinstance(value.text, str):
-            raise TypeError("the text of a ToolResult must be a string")
-        if not all(map(_is_sound, chunks or ())):
-            raise TypeError(
-                "`retrieved` of a ToolResult must contain Retrieved, each with a text and a tuple "
-                "of turn_ids"
-            )
-
-        if not value.text.strip():
-            return replace(value, text=NO_RESULT, retrieved=())
-
-        return replace(value, retrieved=chunks)
-
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return ToolResult(NO_RESULT, retrieved=())
-
-    if not isinstance(value, str):
-        value = json.dumps(value, ensure_ascii=False, default=_show)
-
-    retrieved = () if reports_no_results(value) else None
-    return ToolResult(value, retrieved=retrieved)
-
-
-def _is_sound(chunk: Any) -> bool:
-    return (
-        isinstance(chunk, Retrieved)
-        and isinstance(chunk.text, str)
-        and isinstance(chunk.turn_ids, tuple | list)
-        and all(isinstance(turn, str) for turn in chunk.turn_ids)
-    )
-
-
-def _show(value: object) -> str:
-    try:
-        return str(value)
-    except Exception as error:
-        raise TypeError(f"an object of {type(value).__name__} can't be shown") from error

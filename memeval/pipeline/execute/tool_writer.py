@@ -15,8 +15,9 @@ from memeval.llm.prompts import PromptTemplate
 from memeval.llm.tokens import batches
 from memeval.metrics.quotation import Quotations, lines_of_turns
 from memeval.pipeline.execute.question import step_times
-from memeval.pipeline.execute.tool_loop import ToolLimits, ToolLoop, entries_of
+from memeval.pipeline.execute.tool_loop import ToolLimits, ToolLoop
 from memeval.pipeline.execute.tool_reader import as_function, complete_by, open_tools, step_rows
+from memeval.pipeline.execute.tool_results import entries_of
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import MemoryChunk, OperationKind, Role
 from memeval.results.rows import Written, WrittenSession

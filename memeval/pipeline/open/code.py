@@ -50,7 +50,11 @@ _BUILDS = (
     "memeval.pipeline.execute.timeline",
 )
 """Modules that build memories."""
-_TOOL_CALLS = ("memeval.pipeline.execute.tool_arguments", "memeval.pipeline.execute.tool_loop")
+_TOOL_CALLS = (
+    "memeval.pipeline.execute.tool_arguments",
+    "memeval.pipeline.execute.tool_loop",
+    "memeval.pipeline.execute.tool_results",
+)
 """Modules that run a model's calls of tools."""
 _ADDED = re.compile(r"(\S+)=(\S+)")
 """Name and code of an added metric in the identity of the figures' code."""
