@@ -15,7 +15,7 @@ import requests
 
 from memeval.config.settings import read_settings
 from memeval.runs.compose.config import compose_config
-from memeval.systems.external.mcp_memory import McpSettings
+from memeval.systems.external.mcp_settings import McpSettings
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")

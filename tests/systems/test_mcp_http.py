@@ -14,8 +14,9 @@ import pytest
 from doubles.loopback import LoopbackServer, Request, send, send_json
 
 from memeval.errors import ModelError, UserError
-from memeval.systems.external.mcp_session import McpSession, Server, ToolReply
-from memeval.systems.external.served import ToolError
+from memeval.systems.external.mcp_session import McpSession, ToolReply
+from memeval.systems.external.mcp_transport import Server
+from memeval.systems.external.service import ToolError
 
 NOTICED_S = 10.0
 """A tenth of the time limit of a call."""

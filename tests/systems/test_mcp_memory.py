@@ -31,7 +31,9 @@ from memeval.records import ForgetRequest
 from memeval.systems.base import NOISE, MemorySystem, SystemContext
 from memeval.systems.external import mcp_session, program
 from memeval.systems.external.discovery import option_of_command
-from memeval.systems.external.mcp_memory import McpMemory, McpService, McpSettings
+from memeval.systems.external.mcp_memory import McpMemory, McpService
+from memeval.systems.external.mcp_settings import McpSettings
+from memeval.systems.external.mcp_transport import Server
 from memeval.systems.external.served import WITHOUT_IDS
 from memeval.systems.tools import Tool
 from memeval.testing.checks import CHECKS, OF_TOOLS, outcome_of
@@ -387,7 +389,7 @@ def test_mistakes_in_settings_are_one_line(settings: dict[str, Any], told: str) 
 
 def test_tool_may_declare_null_required_arguments() -> None:
     async def check() -> None:
-        session = mcp_session.McpSession(mcp_session.Server("the server", url="http://localhost:9"))
+        session = mcp_session.McpSession(Server("the server", url="http://localhost:9"))
         session.tools = {"list": {"type": "object", "required": None}}
         session.check_tool("list", [], "reset")
         await session.close()

@@ -17,9 +17,11 @@ from memeval.llm.metering import Ledger, metered
 from memeval.records import Query, Role
 from memeval.systems.base import SystemContext
 from memeval.systems.external import mcp_session
-from memeval.systems.external.mcp_memory import McpMemory, McpSettings
+from memeval.systems.external.mcp_memory import McpMemory
 from memeval.systems.external.mcp_session import ToolReply
+from memeval.systems.external.mcp_settings import McpSettings
 from memeval.systems.external.mcp_tools import as_result, changes_by_name
+from memeval.systems.external.mcp_transport import Server
 from memeval.systems.external.served import USAGE_UNKNOWN
 from memeval.systems.tools import Tool, ToolResult
 from systems.test_mcp_memory import RECIPE, needs_server, real
@@ -40,7 +42,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[tuple[str, str]] = []
 
     @asynccontextmanager
-    async def connect(server: mcp_session.Server, *_: Any) -> AsyncIterator[Any]:
+    async def connect(server: Server, *_: Any) -> AsyncIterator[Any]:
         made = FastMCP("memory", log_level="ERROR")
         notes = kept if server.url else []
 

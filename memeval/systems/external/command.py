@@ -18,11 +18,10 @@ from memeval.systems.external.program import CaseHome, Program, ProgramError, Pr
 from memeval.systems.external.served import (
     AnsweringSettings,
     ServedMemory,
-    Service,
-    ServiceReply,
     files_of,
     note_noise,
 )
+from memeval.systems.external.service import Service, ServiceReply
 from memeval.text.shown import one_line
 
 MOST_NOISE = 10_000

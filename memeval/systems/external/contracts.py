@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from memeval.metrics.quotation import Quotations, lines_of_turns
 from memeval.records import format_time
 from memeval.systems.external import wire
-from memeval.systems.external.served import ServiceReply
+from memeval.systems.external.service import ServiceReply
 
 Post = Callable[[str, Mapping[str, Any]], Awaitable[ServiceReply]]
 Chunk = Mapping[str, Any]

@@ -19,10 +19,12 @@ from memeval.systems.external.command import CommandService, CommandSettings
 from memeval.systems.external.contracts import CONTRACTS, OWN
 from memeval.systems.external.data_paths import data_paths_of
 from memeval.systems.external.http import HttpService, HttpSettings
-from memeval.systems.external.mcp_memory import content_of, fill_template, probe_chunk
-from memeval.systems.external.mcp_session import McpSession, Server, ToolReply
+from memeval.systems.external.mcp_memory import content_of
+from memeval.systems.external.mcp_session import McpSession, ToolReply
+from memeval.systems.external.mcp_settings import fill_template, probe_chunk
+from memeval.systems.external.mcp_transport import Server
 from memeval.systems.external.program import CaseHome, ProgramSettings
-from memeval.systems.external.served import Service
+from memeval.systems.external.service import Service
 from memeval.text.shown import one_line
 
 Option = dict[str, Any]

@@ -35,13 +35,8 @@ from memeval.systems.external.http_tools import (
     read_declared,
     read_result,
 )
-from memeval.systems.external.served import (
-    AnsweringSettings,
-    ServedMemory,
-    Service,
-    ServiceReply,
-    ToolError,
-)
+from memeval.systems.external.served import AnsweringSettings, ServedMemory
+from memeval.systems.external.service import Service, ServiceReply, ToolError
 from memeval.systems.external.wire import OPERATIONS
 from memeval.systems.tools import Tool, ToolResult, search_tool, strings_in
 from memeval.text.shown import one_line

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
-import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from memeval.errors import ModelError, UserError, unknown
 from memeval.llm.transport import time_limit
-from memeval.systems.external.program import LongLineError, Program, ProgramError
-from memeval.systems.external.served import ToolError, note_noise
+from memeval.systems.external.mcp_transport import CONNECTION_LOST, STREAM_ENDED, Server, connect
+from memeval.systems.external.program import Program
+from memeval.systems.external.served import note_noise
+from memeval.systems.external.service import ToolError
 from memeval.text.shown import one_line
 
 EXAMPLE = "is it an MCP server, and is its command or URL correct?"
-NULL_HANDLER = logging.NullHandler()
-INTERNAL_ERROR, CONNECTION_LOST = -32603, -32000
-"""Codes of JSON-RPC: a fault of the server, and a connection that has closed."""
-STREAM_ENDED = "the stream of events ended without the reply"
-_ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{0,99}")')
 CLOSED = (
     (CONNECTION_LOST, "Connection closed"),
     (32600, "Session terminated"),
@@ -38,20 +29,6 @@ MOST_PAGES = 100
 """Maximum pages that are read of a list of tools."""
 CLOSE_S = 10.0
 """The longest wait for a server to end."""
-
-
-@dataclass(frozen=True)
-class Server:
-    """How a server is reached: its command, or its URL."""
-
-    name: str
-    """The server's name in messages."""
-    words: tuple[str, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The whole environment of its command."""
-    url: str = ""
-    headers: Mapping[str, str] | None = None
-    timeout_s: float = 60.0
 
 
 class ToolReply(Struct, frozen=True):
@@ -282,193 +259,6 @@ def _text_of(block: Any) -> str | None:
         return getattr(block.resource, "text", None)
 
     return block.text if block.type == "text" else None
-
-
-@asynccontextmanager
-async def connect(
-    server: Server,
-    program: Program | None,
-    on_message: Any,
-    on_break: Callable[[BaseException], None],
-) -> AsyncIterator[Any]:
-    """A session of the MCP library, with a program that was started or with a server at a URL.
-
-    `on_message` is the library's `message_handler`: it gets messages that are not replies, and
-    unreadable lines as errors. `on_break` gets the error of a reply that broke off.
-    """
-    from mcp import ClientSession
-
-    # The library prints a traceback for each line that it can't read.
-    log = logging.getLogger("mcp")
-    log.propagate = False
-    log.addHandler(NULL_HANDLER)
-    # It logs each unknown notification in seventy lines, on the root logger.
-    logging.getLogger().addFilter(_is_not_of_library)
-    over = _over_http(server, on_break) if program is None else _over_stdio(program)
-    async with (
-        over as streams,
-        ClientSession(streams[0], streams[1], message_handler=on_message) as session,
-    ):
-        yield session
-
-
-def _is_not_of_library(record: logging.LogRecord) -> bool:
-    return Path(record.pathname).parts[-3:] != ("mcp", "shared", "session.py")
-
-
-@asynccontextmanager
-async def _over_stdio(program: Program) -> AsyncIterator[Any]:
-    """The two streams of a session with a program: a JSON message per line.
-
-    The library's own transport is not used: it gives a program further variables, reads lines of
-    any length, and waits for child processes that a program left behind.
-    """
-    import anyio
-
-    received, incoming = anyio.create_memory_object_stream[Any](0)
-    outgoing, to_send = anyio.create_memory_object_stream[Any](0)
-
-    async def write() -> None:
-        with suppress(OSError):
-            async for sent in to_send:
-                text = sent.message.model_dump_json(by_alias=True, exclude_none=True)
-                await program.write(text.encode())
-
-    async with incoming, outgoing, to_send, anyio.create_task_group() as group:
-        group.start_soon(_receive, program, received)
-        group.start_soon(write)
-        try:
-            yield incoming, outgoing
-        finally:
-            group.cancel_scope.cancel()
-
-
-async def _receive(program: Program, received: Any) -> None:
-    # Any of these errors ends the stream, which the session reports as a closed connection.
-    with suppress(ProgramError, asyncio.IncompleteReadError, OSError):
-        async with received:
-            while True:
-                try:
-                    line = await program.read()
-                except LongLineError as error:
-                    of_call = _ID.search(error.first)
-                    if of_call is None:
-                        # Nothing else explains why the pipe closes.
-                        program.note(str(error))
-                        raise
-
-                    call = json.loads(of_call[1])
-                    line = _json_error(call, INTERNAL_ERROR, f"the server {error}")
-                    await program.skip_line()
-
-                for message in _messages(line):
-                    await received.send(message)
-
-
-def _messages(line: bytes) -> Sequence[Any]:
-    """The message in a line, as the library's session expects it. For an invalid line, an error for
-    each call that the line should answer, or else the reason why it can't be read.
-    """
-    from mcp.shared.message import SessionMessage
-    from mcp.types import JSONRPCMessage
-
-    def message(text: bytes) -> SessionMessage:
-        return SessionMessage(JSONRPCMessage.model_validate_json(text))
-
-    try:
-        return [message(line)]
-    except ValueError as error:
-        return list(map(message, _error_replies(line))) or [error]
-
-
-def _error_replies(line: bytes) -> Iterator[bytes]:
-    """Errors in place of the replies in an invalid line; none for a line of a log."""
-    # Without its zero bytes, UTF-16 is readable enough to find the ids of calls.
-    plain = line.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe")
-    try:
-        value = json.loads(plain.decode("latin-1"))
-    except (ValueError, RecursionError):
-        return
-
-    why = "has neither a `result` nor an `error` that fits JSON-RPC"
-    replies = [value]
-    if isinstance(value, list):
-        replies, why = value, "is a JSON array, not an object"
-    elif plain.decode(errors="replace").encode() != line:
-        why = "is not UTF-8 without a byte-order mark"
-
-    for reply in replies:
-        # A log line may have an `id`, too; a request of the server has an id of the server's own.
-        is_reply = isinstance(reply, dict) and bool({"jsonrpc", "result", "error"} & set(reply))
-        if is_reply and "method" not in reply and type(reply.get("id")) is int:
-            yield _json_error(reply["id"], INTERNAL_ERROR, f"the server's reply {why}")
-
-
-def _json_error(call: object, code: int, message: str) -> bytes:
-    """A JSON-RPC error of memeval's own, in place of a reply to a call."""
-    error = {"code": code, "message": message}
-    return json.dumps({"jsonrpc": "2.0", "id": call, "error": error}).encode()
-
-
-@asynccontextmanager
-async def _over_http(
-    server: Server, on_break: Callable[[BaseException], None]
-) -> AsyncIterator[Any]:
-    import httpx
-    from mcp.client.streamable_http import streamable_http_client
-
-    # Calls have their own time limit; with the library's, a slow call would end the session.
-    timeout = httpx.Timeout(server.timeout_s, read=None)
-    headers, hooks = dict(server.headers or {}), {"response": [_watcher(on_break)]}
-    async with (
-        httpx.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as client,
-        streamable_http_client(server.url, http_client=client) as streams,
-    ):
-        yield streams
-
-
-def _watcher(on_break: Callable[[BaseException], None]) -> Callable[..., Any]:
-    """A hook of the client that watches replies: the library does not report how they end."""
-    import httpx
-
-    class Body(httpx.AsyncByteStream):
-        def __init__(self, stream: Any, call: object) -> None:
-            self._stream, self._call = stream, call
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            can_resume = False
-            try:
-                async for part in self._stream:
-                    # The library itself requests the rest of a stream whose events have ids.
-                    can_resume = can_resume or part.startswith(b"id:") or b"\nid:" in part
-                    yield part
-
-                # The library closes a stream at the reply: a stream that ends had none.
-                if self._call is not None and not can_resume:
-                    ended = _json_error(self._call, CONNECTION_LOST, STREAM_ENDED)
-                    yield b"\n\ndata: " + ended + b"\n\n"
-            except (httpx.NetworkError, httpx.ProtocolError) as error:
-                if not can_resume:
-                    on_break(error)
-                raise
-
-        async def aclose(self) -> None:
-            await self._stream.aclose()
-
-    async def watch(response: httpx.Response) -> None:
-        if response.request.method == "POST":
-            # The library takes any 404 for the end of a session.
-            if response.status_code == 404 and "mcp-session-id" not in response.request.headers:
-                response.raise_for_status()
-
-            call = None
-            if response.headers.get("content-type", "").startswith("text/event-stream"):
-                # After a redirect, the request has its content only as a stream.
-                call = json.loads(await response.request.aread()).get("id")
-
-            response.stream = Body(response.stream, call)
-
-    return watch
 
 
 def _is_closed(error: Exception) -> bool:

@@ -7,14 +7,14 @@ import hashlib
 import logging
 import re
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from memeval.errors import MemevalError, MemoryServiceError, ModelError, UserError, unknown
 from memeval.llm.metering import current_ledger
@@ -46,6 +46,7 @@ from memeval.systems.base import (
 from memeval.systems.external import wire
 from memeval.systems.external.conversation_lines import ConversationLines, is_line_of
 from memeval.systems.external.server_replies import error_in, reports_no_results
+from memeval.systems.external.service import EstimateService, Service
 from memeval.text.shown import one_line
 
 _log = logging.getLogger(__name__)
@@ -128,57 +129,6 @@ class AnsweringSettings(ServedSettings):
     @property
     def offered(self) -> Collection[str]:
         return self.operations
-
-
-class ServiceReply(Struct, frozen=True):
-    """A JSON object that a service replied with."""
-
-    content: Mapping[str, Any]
-    setback: str | None = None
-    """The previous failure, if the request was repeated."""
-
-
-class ToolError(ModelError):
-    """A tool call failed, but the server is reachable."""
-
-
-class Service(ABC):
-    """Calls the operations of a served memory."""
-
-    name: str
-    """The service's name in messages, such as `the memory service at http://localhost:8077`."""
-
-    @abstractmethod
-    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
-        """The reply to an operation.
-
-        Raises `ModelError` for a failure of the service, and `UserError` if it never answered.
-        """
-
-    async def end_case(self, body: Mapping[str, Any]) -> None:
-        """Tells the service that a case is finished."""
-        await self.call("reset", body)
-
-    async def close(self) -> None:
-        """Releases connections and processes."""
-        return
-
-
-class EstimateService(Service):
-    """Stands in for a service in an estimate: it finds the first chunks and sends nothing."""
-
-    name = "the simulated memory service"
-
-    def __init__(self) -> None:
-        self._chunks: list[Mapping[str, Any]] = []
-
-    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
-        self._chunks += body.get("chunks", ())
-        chunks = self._chunks[: body.get("top_k", 0)]
-        results = [{"text": chunk["text"], "turn_ids": chunk["turn_ids"]} for chunk in chunks]
-        return ServiceReply(
-            {"ready": True, "results": results, "text": "imagined", "usage": [], "items": 0}
-        )
 
 
 class ServedMemory(RecallSystem):

@@ -1,0 +1,60 @@
+"""How a memory outside this process is called, and the service that an estimate calls instead."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from memeval.errors import ModelError
+
+
+class ServiceReply(Struct, frozen=True):
+    """A JSON object that a service replied with."""
+
+    content: Mapping[str, Any]
+    setback: str | None = None
+    """The previous failure, if the request was repeated."""
+
+
+class ToolError(ModelError):
+    """A tool call failed, but the server is reachable."""
+
+
+class Service(ABC):
+    """Calls the operations of a served memory."""
+
+    name: str
+    """The service's name in messages, such as `the memory service at http://localhost:8077`."""
+
+    @abstractmethod
+    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
+        """The reply to an operation.
+
+        Raises `ModelError` for a failure of the service, and `UserError` if it never answered.
+        """
+
+    async def end_case(self, body: Mapping[str, Any]) -> None:
+        """Tells the service that a case is finished."""
+        await self.call("reset", body)
+
+    async def close(self) -> None:
+        """Releases connections and processes."""
+        return
+
+
+class EstimateService(Service):
+    """Stands in for a service in an estimate: it finds the first chunks and sends nothing."""
+
+    name = "the simulated memory service"
+
+    def __init__(self) -> None:
+        self._chunks: list[Mapping[str, Any]] = []
+
+    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
+        self._chunks += body.get("chunks", ())
+        chunks = self._chunks[: body.get("top_k", 0)]
+        results = [{"text": chunk["text"], "turn_ids": chunk["turn_ids"]} for chunk in chunks]
+        return ServiceReply(
+            {"ready": True, "results": results, "text": "imagined", "usage": [], "items": 0}
+        )
