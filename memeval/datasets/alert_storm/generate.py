@@ -48,10 +48,8 @@ ROUTING = ("bgp_session_down", "ospf_adjacency_down")
 """Kinds that a history's latest storm always has: questions ask whether both occurred before."""
 KINDS_PER_STORM = 4
 """Kinds of symptoms in a storm of a history, besides the lost neighbour."""
-GAP_DAYS = (33, 60)
-"""Minimum and maximum time from a storm of a history to the month of the next one, which is another
-month.
-"""
+GAP_DAYS = range(33, 60)
+"""Days from a storm of a history to the month of the next one, which is always another month."""
 DAYS = range(13, 29)
 """Days of the month, of which each storm of a history has another one. None is the number of a
 month, so two dates share only the year or the month, and no judge takes one for the other.
@@ -158,9 +156,7 @@ def generate_history(shape: Shape, count: int, rng: Random) -> tuple[Storm, ...]
         symptoms = {kind: HISTORY_SYMPTOMS[kind] for kind in (always, *drawn[:KINDS_PER_STORM])}
         storms.append(_dated(_storm(net, shape, symptoms, rng), start))
 
-        low, high = GAP_DAYS
-        gap = low + int(rng.random() * (high - low))
-        start = _start_of_day(start + timedelta(days=gap), rng)
+        start = _start_of_day(start + timedelta(days=pick(rng, GAP_DAYS)), rng)
 
     return tuple(storms)
 
