@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -249,5 +250,9 @@ def test_a_sample_is_neither_of_the_shortest_nor_of_the_longest_case() -> None:
 
     (chosen,) = sample_cases(cases, most=60, turns=5)
     assert (chosen.case_id, len(chosen.questions)) == ("c2", 60)
+    # Over their questions, the cases have 70 characters, although half of them have at most 50.
+    cases[1:2] = [replace(cases[1], questions=(question,) * 1200)]
+    (chosen,) = sample_cases(cases, most=60, turns=5)
+    assert chosen.case_id == "c4"
     # Of runs with six values of top_k, the first and the last ones are among four.
     assert evenly_spaced([1, 3, 5, 10, 20, 40], 4) == [1, 5, 10, 40]

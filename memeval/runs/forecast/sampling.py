@@ -14,6 +14,7 @@ from memeval.config.roles import ROLES, settings_of_role
 from memeval.pipeline.execute.run import text_size
 from memeval.records import EvalCase, Role
 from memeval.runs.plan import PlannedCell
+from memeval.statistics.clusters import weighted_mean
 
 T = TypeVar("T")
 
@@ -78,21 +79,38 @@ def count_questions(cases: Sequence[EvalCase]) -> int:
 def sample_cases(cases: Sequence[EvalCase], most: int, turns: int) -> Sequence[EvalCase]:
     """The open questions that are asked: all, or about `most`, from cases with about `turns` turns.
 
-    They are the same in each repeat, so that equal requests are recognised. A few cases are neither
-    the shortest nor the longest ones: prompts grow with their case.
+    They are the same in each repeat, so that equal requests are recognised.
     """
     total_turns = 0
     for case in cases:
         total_turns += sum(len(session.turns) for session in case.sessions)
 
     by_size = sorted(cases, key=text_size)
-    chosen = evenly_spaced(by_size, max(1, turns * len(cases) // max(1, total_turns)))
+    chosen = _of_mean_size(by_size, max(1, turns * len(cases) // max(1, total_turns)))
     if count_questions(chosen) <= most:
         return chosen
 
-    chosen = evenly_spaced(chosen, max(1, most // QUESTIONS_PER_CASE))
+    chosen = _of_mean_size(chosen, max(1, most // QUESTIONS_PER_CASE))
     share = max(1, most // len(chosen))
     return [replace(case, questions=tuple(evenly_spaced(case.questions, share))) for case in chosen]
+
+
+def _of_mean_size(by_size: Sequence[EvalCase], count: int) -> Sequence[EvalCase]:
+    """At most `count` cases: of each of `count` parts the one whose size is nearest to the mean
+    over the part's questions, since prompts grow with their case.
+    """
+    if len(by_size) <= count:
+        return by_size
+
+    chosen = []
+    for number in range(count):
+        part = by_size[number * len(by_size) // count : (number + 1) * len(by_size) // count]
+        sizes = list(map(text_size, part))
+        size = weighted_mean(sizes, [len(case.questions) for case in part])
+        nearest = min(range(len(part)), key=lambda place: abs(sizes[place] - size))
+        chosen.append(part[nearest])
+
+    return chosen
 
 
 def evenly_spaced(items: Sequence[T], count: int) -> list[T]:
