@@ -10,10 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from installed import install
 from msgspec import structs
 
 import memeval
 from memeval.cli.main import run_command
+from memeval.datasets.registry import dataset_info
 from memeval.errors import UserError
 from memeval.packages import is_withheld, open_package
 from memeval.packages.cleaning import Cleaner
@@ -175,6 +177,25 @@ def test_texts_enter_only_if_the_licence_allows_it(
             answers = [record.hypothesis for record in records]
             (own_run,) = [one for one in runs if one.key == run.key]
             assert answers == [record.hypothesis for record in own_run.read_records()]
+
+
+def test_the_licence_of_an_installed_data_set_is_not_known_wherever_it_is_checked(
+    monkeypatch: pytest.MonkeyPatch, runs: list[memeval.FinishedRun], tmp_path: Path
+) -> None:
+    code = """
+from memeval.datasets.registry import DATASETS
+from memeval.datasets.locomo.adapter import Locomo
+
+class Mine(Locomo):
+    info = DATASETS["demo"]
+"""
+    points = {"memeval.datasets": {"mine": "my_open_data:Mine"}}
+    install(tmp_path, "my-open-data", points, files={"my_open_data.py": code})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert dataset_info("mine").licence == "CC0 1.0"
+    summary = runs[0].summary
+    summary = replace(summary, dataset="mine", params={**summary.params, "dataset": "mine"})
+    assert terms.terms_of(summary).licence == terms.UNKNOWN
 
 
 def test_a_run_without_its_rows_is_refused(

@@ -4,8 +4,7 @@ import re
 
 from msgspec import Struct
 
-from memeval.datasets.registry import dataset_info
-from memeval.errors import UserError
+from memeval.datasets.registry import DATASETS
 from memeval.results import RunSummary
 from memeval.text.shown import one_line
 
@@ -28,17 +27,15 @@ class DataTerms(Struct, frozen=True):
 
 
 def terms_of(summary: RunSummary) -> DataTerms:
-    """The terms of the data that a run asked about; unknown for a user's own file."""
+    """The terms of the data that a run asked about; unknown for a user's own file, and for the data
+    set of an installed package, which others need not have.
+    """
     title = one_line(summary.dataset)
     unknown = DataTerms(title=title, licence=UNKNOWN, identifier=None)
     # The licence is that of the registered file, read by memeval's own class.
     is_registered = summary.tags.get("data_pinned") == "true"
-    if not is_registered or summary.params.get("dataset.class") is not None:
-        return unknown
-
-    try:
-        info = dataset_info(str(summary.params.get("dataset")))
-    except UserError:
+    info = DATASETS.get(str(summary.params.get("dataset")))
+    if info is None or not is_registered or summary.params.get("dataset.class") is not None:
         return unknown
 
     found = _LICENCE.match(info.licence)
