@@ -16,6 +16,8 @@ GROUPS = tuple(
 
 LONGEST_LABEL = 120
 """Maximum length of a label in a picture, in characters."""
+LABEL = "label"
+"""The setting that names a version."""
 IMPORTED_FILE = "system.file"
 """The setting with the file of answers from another program."""
 MOST_SETTINGS = 6
@@ -30,7 +32,8 @@ def differing_settings(summaries: Sequence[RunSummary]) -> dict[str, str]:
     """The settings that take more than one value over the cells, and the short header of each.
 
     For a setting that only some cells have, only their values count: one system's own settings
-    don't become columns for all, unless other cells of that system lack it. Within a group, a
+    don't become columns for all, unless other cells of that system lack it. A cell without a label
+    differs from one with it. Within a group, a
     setting that follows from a chosen one (a system's class, next to its name) is left out.
     """
     keys: set[str] = set()
@@ -39,7 +42,8 @@ def differing_settings(summaries: Sequence[RunSummary]) -> dict[str, str]:
 
     chosen: list[str] = []
     for key in sorted(keys, key=rank):
-        values = {summary.params[key] for summary in summaries if key in summary.params}
+        having = [summary for summary in summaries if key in summary.params or key == LABEL]
+        values = {summary.params.get(key) for summary in having}
         if len(values) < 2 and not _some_lack(key, summaries):
             continue
 
@@ -91,7 +95,7 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
     for summary in summaries:
         parts = []
         # A version means nothing without its system.
-        if "label" in keys and "system" not in keys:
+        if LABEL in keys and "system" not in keys:
             parts.append(system_of(summary))
 
         for key in keys:

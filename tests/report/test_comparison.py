@@ -163,6 +163,14 @@ def test_a_setting_that_only_some_runs_of_a_system_have_tells_them_apart() -> No
     assert differing_settings([shared, rag]) == {"system": "system"}
 
 
+def test_a_run_with_a_label_differs_from_one_without() -> None:
+    plain = summary(params={"system": "bm25", "top_k": 10})
+    v2 = summary(params={"system": "bm25", "top_k": 10, "label": "v2"})
+    assert differing_settings([plain, v2]) == {"label": "label"}
+    rag = summary(params={"system": "rag", "top_k": 10})
+    assert labels([plain, v2, rag]) == ["bm25", "bm25 v2", "rag"]
+
+
 def test_a_setting_that_only_some_runs_of_a_data_set_have_tells_them_apart() -> None:
     usual = {"dataset": "demo", "system": "bm25"}
     planted = {**usual, "dataset.canaries": 5, "dataset.canary_seed": 0}
