@@ -52,7 +52,7 @@ def history_plot(summaries: Sequence[RunSummary], names: Sequence[str]) -> Plot:
 
 def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric: str) -> Panel:
     """One metric over the versions."""
-    marks, highest = [], 1e-6
+    marks, highest = [], 0.0
     for x, (summary, name) in enumerate(zip(summaries, names, strict=True)):
         mark = _mark(summary, x, metric)
         if mark is not None:
@@ -63,7 +63,7 @@ def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric:
     if marks:
         lines.append(marks)
 
-    up = Axis(0.0, 1.08 * highest).with_ticks(significant)
+    up = Axis(0.0, 1.08 * highest or 1.0).with_ticks(significant)
     across = named_axis([wrap_title(name, MOST_LETTERS) for name in names])
     return Panel(across=across, up=up, title=TITLES[metric], lines=lines)
 

@@ -46,6 +46,8 @@ def test_panels_have_their_own_ticks_unless_they_share_an_axis() -> None:
     assert ticks_shown(history_plot(versions, ["v1", "v2"])) == [True] * 4
     cheap = replace(summary(), metrics={"cost_usd_uncached/total": 3.1e-5})
     assert "0.00002" in history_panel([cheap], ["v1"], "cost").up.ticks.values()
+    free = replace(summary(), metrics={"cost_usd_uncached/total": 0.0})
+    assert "1" in history_panel([free], ["v1"], "cost").up.ticks.values()
     first, *others = ticks_shown(ranked_plot(versions))
     assert first and others and not any(others)
 
