@@ -59,7 +59,7 @@ def expect_alike(
             raise ViolationError(f"{when} {seen}", expected)
 
         if _found_by(before) != _found_by(after):
-            raise ViolationError(f"{when} '{question}' finds different chunks", expected)
+            raise ViolationError(f"{when} '{question}' gets a different ranking", expected)
 
 
 def _found_by(answer: Answer) -> tuple[Any, ...]:

@@ -143,7 +143,10 @@ def test_check_ingests_with_the_model_of_that_role(tmp_path: Path) -> None:
 def test_a_notice_instead_of_results_is_reported(tmp_path: Path, service: ScriptedMemory) -> None:
     def search(body: Any, usual: Any) -> Any:
         said = "Xyrqualbondt" in body["query"]
-        texts = ("Ilse is a person.", "Ask me later!")  # what a graph may say of a speaker, a notice
+        texts = (
+            "Ilse is a person.",
+            "Ask me later!",
+        )  # what a graph says of a speaker; a notice
         results = [{"text": text} for text in texts]
         return {"results": results, "usage": []} if said else usual
 
@@ -178,7 +181,10 @@ def test_url_without_a_known_protocol_is_one_error(tmp_path: Path) -> None:
         done = memeval(tmp_path, "check", service.address)
 
     assert (done.status, done.out) == (2, "")
-    assert done.told == f"memeval: {service.address} uses none of the protocols that check knows"
+    assert (
+        done.told
+        == f"memeval: {service.address} replied properly in none of the protocols that check knows"
+    )
     assert [line.split(":")[0].strip() for line in done.err.splitlines()[1:]] == [
         "memeval",
         "aml",

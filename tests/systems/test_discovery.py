@@ -257,5 +257,7 @@ def test_program_without_any_known_protocol_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(discovery, "WAIT_S", 5.0)
-    with pytest.raises(UserError, match="uses none of the protocols that check knows"):
+    with pytest.raises(
+        UserError, match="replied properly in none of the protocols that check knows"
+    ):
         of_command(f"{sys.executable} -c pass")

@@ -153,8 +153,12 @@ def _settings(cell: Cell, rows: Sequence[Record]) -> Iterator[str]:
         yield "Retrieval only (stages=retrieve): nothing was answered or judged."
     # A custom system may answer without the reader.
     elif reads_offline(cell) and any(usage.role is Role.ANSWER for usage in usages(rows)):
-        # `random_k` draws its chunks by the repeat's seed; a custom class may do so, too.
-        is_drawn = cell.config.system["name"] == "random_k" or not cell.has_built_in_system
+        # `random_k` draws its chunks by the repeat's seed; a custom class or a service may, too.
+        is_drawn = (
+            cell.config.system["name"] == "random_k"
+            or cell.source.settings.is_served
+            or not cell.has_built_in_system
+        )
         agree = "" if is_drawn else " Repeats agree by construction."
         yield (
             "Answers come from the offline extractive reader: it is deterministic, and not a "
