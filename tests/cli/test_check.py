@@ -143,10 +143,7 @@ def test_check_ingests_with_the_model_of_that_role(tmp_path: Path) -> None:
 def test_a_notice_instead_of_results_is_reported(tmp_path: Path, service: ScriptedMemory) -> None:
     def search(body: Any, usual: Any) -> Any:
         said = "Xyrqualbondt" in body["query"]
-        texts = (
-            "Ilse is a person.",
-            "Ask me later!",
-        )  # what a graph says of a speaker; a notice
+        texts = ("Ilse is a person.", "Ask me later!")
         results = [{"text": text} for text in texts]
         return {"results": results, "usage": []} if said else usual
 
