@@ -53,7 +53,8 @@ def test_panels_have_their_own_ticks_unless_they_share_an_axis() -> None:
 
 
 def test_characters_that_the_font_lacks_are_drawn_without_a_warning(tmp_path: Path) -> None:
-    draw(ranked_plot([replace(summary(), name="日本", params={"label": "日本"})]), tmp_path / "a.png")
+    japanese = replace(summary(), name="日本", params={"label": "日本"})
+    draw(ranked_plot([japanese]), tmp_path / "a.png")
     assert (tmp_path / "a.svg").exists()
 
 
