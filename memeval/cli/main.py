@@ -14,6 +14,7 @@ from memeval.errors import UserError, WorldError, unknown
 from memeval.process.environment import set_environment
 from memeval.process.private import private_umask
 from memeval.runs.display.terminal import guard, report_error
+from memeval.text.shown import one_line
 
 COMMANDS = {
     "run": "memeval.cli.run:run",
@@ -165,14 +166,18 @@ def _split_command(arguments: list[str]) -> tuple[str, list[str]]:
     if arguments and arguments[0].isidentifier():
         if arguments[0] not in COMMANDS:
             # Imported here: only a mistake needs it.
-            from memeval.config.names import known_names
+            from memeval.config.schema import RunConfig
 
-            hint = "all commands:  python -m memeval --help"
-            if arguments[0] in known_names():
-                value = " ".join(arguments[1:]).lstrip("= ").partition(" ")[0]
-                hint = f"a setting has no space around its =:  {arguments[0]}={value or '...'}"
+            if hasattr(RunConfig(), arguments[0]):
+                value = " ".join(arguments[1:]).lstrip("= ").partition(" ")[0] or "..."
+                raise UserError(
+                    f"'{arguments[0]}' is a setting, not a command",
+                    f"no space around its =:  {arguments[0]}={one_line(value)}",
+                )
 
-            raise unknown("command", arguments[0], COMMANDS, hint)
+            raise unknown(
+                "command", arguments[0], COMMANDS, "all commands:  python -m memeval --help"
+            )
 
         return arguments[0], arguments[1:]
 

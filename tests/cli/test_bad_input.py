@@ -268,8 +268,8 @@ MISTAKES = [
     mistake(
         "-m system=bm25,rag,", "can't be read", way_out="no comma at its end:  system=bm25,rag"
     ),
-    mistake("system bm25", "unknown command 'system'", way_out="system=bm25"),
-    mistake("top_k = 10", "unknown command 'top_k'", way_out="top_k=10"),
+    mistake("system bm25", "'system' is a setting", way_out="system=bm25"),
+    mistake("top_k = 10", "'top_k' is a setting", way_out="top_k=10"),
     mistake("--model gpt-4o", "unknown option '--model'", way_out="use:  llm.model=gpt-4o"),
     mistake("dataset.categories=[temporl]", "must be one or more of", way_out="2 temporal"),
     mistake("judge=gpt4", "unknown judge 'gpt4'", way_out="judge=llm llm.judge.model=gpt4"),
