@@ -40,10 +40,8 @@ def show_stats(chosen: Namespace) -> int:
     dataset = chosen_dataset(name, chosen.settings)
     loaded = dataset.load()
     stats = measure(dataset.cases(), MOST_CASES)
-    names = dataset.category_names or {
-        category: str(category)
-        for category in sorted(stats.by_category, key=lambda category: natural_order(str(category)))
-    }
+    categories = sorted(stats.by_category, key=lambda category: natural_order(str(category)))
+    names = dataset.category_names or dict(zip(categories, map(str, categories), strict=True))
     print(f"{name}: {dataset.info.title}\n")
     print_table(header(stats, names), list(rows(stats, names)))
     print()

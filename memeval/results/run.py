@@ -187,11 +187,12 @@ class Run:
 
             self._written_by_seed[record.seed] = by_ingest
 
-        return [
-            written
-            for name, written in self._written_by_seed[record.seed].items()
-            if case_of_ingest(name, {record.case_id: ()}) is not None
-        ]
+        own = []
+        for name, written in self._written_by_seed[record.seed].items():
+            if case_of_ingest(name, {record.case_id: ()}) is not None:
+                own.append(written)
+
+        return own
 
     def texts_of(self, record: Record) -> Texts | None:
         """The texts that a record refers to; None if the run does not record where they are."""

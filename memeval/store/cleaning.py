@@ -54,11 +54,11 @@ def _keys_of(folder: Path) -> set[tuple[str, str]]:
     `run.json`.
     """
     repeats = RunSummary.read(folder).identity["keys"]
-    keys = {
-        (stage, str(repeat[stage]))
-        for repeat in repeats
-        for stage in ("prepare", "answer", "judge")
-    }
+    keys = set()
+    for repeat in repeats:
+        for stage in ("prepare", "answer", "judge"):
+            keys.add((stage, str(repeat[stage])))
+
     if not keys:
         raise ValueError("no keys")
 

@@ -269,9 +269,10 @@ def unknown_fault(history: IncidentHistory) -> Iterator[Draft]:
 
 def unknown_pair(history: IncidentHistory) -> Iterator[Draft]:
     """Asks about a component and a fault that are both known but never occurred together."""
-    met = {
-        (name, past.incident.fault) for past in history.past for name in past.incident.components
-    }
+    met = set[tuple[str, str]]()
+    for past in history.past:
+        met.update(product(past.incident.components, [past.incident.fault]))
+
     pairs = [pair for pair in product(history.components, history.faults) if pair not in met]
     for name, fault in draw(history.rng, pairs, MOST_PER_TEMPLATE):
         text = f"At what time of day did component {name} first have fault {fault}?"

@@ -25,6 +25,7 @@ from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.records import Role, Status
 from memeval.results import Note, NoteKind, Record
 from memeval.results.note import remarks
+from memeval.results.steps import StepCall
 from memeval.statistics.clusters import dominating_cluster
 from memeval.systems.base import NOTHING_FITS
 from memeval.text.shown import one_line
@@ -54,7 +55,11 @@ def notes(
             "python -m memeval check shows what it finds."
         )
         unfit = sum(NOTHING_FITS in row.notes for row in rows)
-        calls = [call for row in rows for step in row.steps for call in step.calls]
+        calls = list[StepCall]()
+        for row in rows:
+            for step in row.steps:
+                calls += step.calls
+
         if cell.config.reader.name == TOOLS and not calls:
             text = "No question got any context from the memory: the model called no tool."
         elif calls and all(call.fault for call in calls):

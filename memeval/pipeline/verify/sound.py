@@ -287,13 +287,13 @@ class FolderCheck:
     ) -> None:
         """Checks the seed and `top_k` of each record."""
         top_k = summary.params.get("top_k")
-        differing = [
-            record.question_id
-            for record in records
-            if record.seed != repeat["seed"]
-            or record.top_k not in (top_k, None)
-            or (record.shown_evidence_ranks is not None and record.top_k is None)
-        ]
+        differing = []
+        for record in records:
+            shown_of_unknown = record.shown_evidence_ranks is not None and record.top_k is None
+            is_other = record.seed != repeat["seed"] or record.top_k not in (top_k, None)
+            if is_other or shown_of_unknown:
+                differing.append(record.question_id)
+
         self._note_records(differing, "with a different seed or top_k")
 
     def _note_records(self, ids: list[str], what: str) -> None:

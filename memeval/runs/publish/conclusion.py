@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,7 +105,7 @@ class Conclusion(Struct, frozen=True):
 
         drawers = start_drawers() if plots else [Publisher(self.folder, track=False, plots=False)]
         with ThreadPoolExecutor(len(drawers)) as threads:
-            errors = [error for part in threads.map(draw_remaining, drawers) for error in part]
+            errors = list(chain.from_iterable(threads.map(draw_remaining, drawers)))
 
         return [f"not drawn: {error}" for error in dict.fromkeys(filter(None, errors))]
 
