@@ -8,6 +8,7 @@ from typing import Any
 from memeval.datasets.io.entries import Mistakes
 from memeval.datasets.io.fields import Fields, parse_json, unique_fields
 from memeval.datasets.io.json_stream import MARK
+from memeval.errors import UserError
 
 
 def number_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -45,6 +46,19 @@ def json_lines(lines: Iterable[bytes], mistakes: Mistakes) -> Iterator[tuple[str
             mistakes.add(f"line {number}", f"is not UTF-8: byte {error.start} can't be decoded")
         except (ValueError, RecursionError) as error:
             mistakes.add(f"line {number}", f"is not JSON: {error}")
+
+
+def located_cases(value: Any, path: Path, *hints: str) -> Iterator[tuple[str, Any]]:
+    """Each case of a JSON list, or the only one, with its place. Raises `UserError` without one."""
+    if isinstance(value, dict):
+        value = [value]
+    if not isinstance(value, list) or not value:
+        raise UserError(
+            f"{path} contains no cases: it must be a list of cases, or one per line.", *hints
+        )
+
+    for number, case in enumerate(value, start=1):
+        yield f"case {number}", case
 
 
 def first_value(lines: Iterable[bytes]) -> Any:

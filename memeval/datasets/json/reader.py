@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from memeval.datasets.io.entries import EntryKind, FileEntry, Mistakes
 from memeval.datasets.io.fields import REPLACE, parse_json, quoted, unique_fields
-from memeval.datasets.io.lines import first_value, json_lines
+from memeval.datasets.io.lines import first_value, json_lines, located_cases
 from memeval.datasets.io.questions import (
     QUESTION,
     Chunk,
@@ -197,16 +197,8 @@ class OwnReader(Struct, dict=True):
                 return
         elif isinstance(value, dict):
             self.layout = Layout.CASE
-            cases = [value]
 
-        if not isinstance(cases, list) or not cases:
-            raise UserError(
-                f"{self.path} contains no cases: it must be a list of cases, or one per line.",
-                f"the schema:  {schema()}",
-            )
-
-        for number, case in enumerate(cases, start=1):
-            yield f"case {number}", case
+        yield from located_cases(cases, self.path, f"the schema:  {schema()}")
 
     def _read_header(self, location: str, value: dict[str, Any]) -> FileEntry:
         entry = FileEntry.of(location, value, FILE, self.mistakes)

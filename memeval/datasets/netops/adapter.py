@@ -12,7 +12,7 @@ from memeval.datasets.contract import LoadedDataset
 from memeval.datasets.grouping import repeated
 from memeval.datasets.io.entries import EntryKind, FileEntry, Mistakes
 from memeval.datasets.io.fields import REPLACE, parse_json, quoted
-from memeval.datasets.io.lines import first_value, json_lines
+from memeval.datasets.io.lines import first_value, json_lines, located_cases
 from memeval.datasets.io.questions import (
     DEFAULT_SPEAKER,
     Chunk,
@@ -101,14 +101,7 @@ def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[st
         yield from json_lines(content.split(b"\n"), mistakes)
         return
 
-    value = parse_json(content, path)
-    if isinstance(value, dict):
-        value = [value]
-    if not isinstance(value, list) or not value:
-        raise UserError(f"{path} contains no cases: it must be a list of cases, or one per line.")
-
-    for number, case in enumerate(value, start=1):
-        yield f"case {number}", case
+    yield from located_cases(parse_json(content, path), path)
 
 
 def _case(location: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
