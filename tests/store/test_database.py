@@ -282,6 +282,23 @@ def test_cancelled_request_releases_a_lease_that_it_was_taking(
     other.close()
 
 
+def test_request_cancelled_as_its_result_arrives_is_undone(database: Database) -> None:
+    undone: list[int] = []
+
+    async def scene() -> None:
+        asked = asyncio.create_task(database.call(lambda: 7, undone.append))
+        await asyncio.sleep(0)
+        # The result waits for the event loop, which cancels the task before it can wake.
+        database._jobs.join()
+        asyncio.get_running_loop().call_soon(asked.cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+
+    asyncio.run(scene())
+    database._jobs.join()
+    assert undone == [7]
+
+
 def test_rows_are_sent_in_the_background_in_order(hurried: Server, database: Database) -> None:
     rows = PostgresStore(database, Path()).rows(Path("answers/some.jsonl"))
     assert rows.acquire() and rows.read() == b""

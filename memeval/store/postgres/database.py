@@ -201,31 +201,23 @@ class Database:
 
     async def call(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
         """The result of `work`, run in a thread; `undo` gets it if the caller was cancelled."""
-        loop = asyncio.get_running_loop()
-        ended: asyncio.Future[T] = loop.create_future()
-
-        def settle(done: Future[T]) -> None:
-            error = done.exception()
-            if ended.done():
-                if error is None and undo is not None:
-                    self.post(lambda: undo(done.result()))
-            elif error is None:
-                ended.set_result(done.result())
-            else:
-                ended.set_exception(error)
+        done: Future[T] = Future()
+        # As if it ran already: the work of a caller that was cancelled is done, too.
+        done.set_running_or_notify_cancel()
 
         def run() -> None:
-            done: Future[T] = Future()
             try:
                 done.set_result(work())
             except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
                 done.set_exception(error)
 
-            with suppress(RuntimeError):  # the loop is closed: the process ends
-                loop.call_soon_threadsafe(settle, done)
-
         self._jobs.put(run)
-        return await ended
+        try:
+            return await asyncio.wrap_future(done)
+        except asyncio.CancelledError:
+            if undo is not None:
+                done.add_done_callback(lambda _: self.post(lambda: undo(done.result())))
+            raise
 
     def post(self, work: Callable[[], object]) -> None:
         """Runs `work` in a thread, without waiting for it."""
