@@ -86,7 +86,7 @@ def clustered_se(
         return None
 
     # The residuals of equal values are only rounding: their error is exactly 0.
-    if min(values) == max(values):
+    if max(values) - min(values) < ROUNDING:
         return 0.0
 
     squares = sum(residual**2 for residual in residuals.values())
@@ -152,7 +152,7 @@ def clustered_mean(
     variance = _robust_variance(list(residuals.values()), sizes)
     independent = _value_variance(values, mean, scales, squares) * squares / total**2
     error = 0.0
-    if min(values) < max(values):
+    if max(values) - min(values) >= ROUNDING:
         error = max(variance, independent)
 
     factor = two_sided_quantile(_degrees_of_freedom(sizes, own_squares), CONFIDENCE)
