@@ -65,7 +65,7 @@ REPEATED_WITHIN_MS = 30_000
 UNDATED = datetime(1, 1, 1)
 """Placeholder for a storm's start while its alerts are generated; `_dated` sets the real start."""
 REGRADED_SHARE = 0.3
-"""Share of the duplicates that have another severity."""
+"""Share of the duplicates whose severity is drawn again; one in four of them keeps it."""
 
 
 class Alert(Struct, frozen=True, kw_only=True):
