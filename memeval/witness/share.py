@@ -56,7 +56,7 @@ def share_interval(
 
     error = max(robust, variance * squares / total**2)
     effective = total**2 / squares
-    if min(values) < max(values) and spread > 0 and error > 0:
+    if max(values) - min(values) >= 1e-12 and spread > 0 and error > 0:
         effective = spread / error
 
     t = student(_degrees_of_freedom(list(size.values()), list(square.values())))
