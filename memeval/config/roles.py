@@ -37,7 +37,7 @@ RESERVED_PARAMETERS = {
     "seed": "use:  seed=... or {role}.send_seed=false",
     "n": "memeval reads only one choice per reply; for several answers:  num_runs=...",
     "stream": "memeval does not stream replies",
-    "tools": "for the tools of a memory:  reader=tools or writer=tools",
+    "tools": "for a memory's tools:  reader=tools or writer=tools; a provider's can't be used",
     "tool_choice": "under reader=tools, the last reply must be able to answer without a call",
 }
 """Parameters of a request that `extra_body` must not contain, and the settings to use instead."""

@@ -60,6 +60,8 @@ WAIT_S = 0.05
 
 _rebuilt: set[Path] = set()
 """Folders built again under `fresh=prepare` in this process: cells of a sweep may share one."""
+_uploaded: set[tuple[str, Path]] = set()
+"""URLs and folders of memories that this process saw there: each is looked for once."""
 
 
 def memory_path(cell: Cell, case_id: str, seed: int) -> Path:
@@ -157,6 +159,10 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         if shared is None or not memory.saved:
             return
 
+        place = shared.url, self.folder
+        if only_missing and place in _uploaded:
+            return
+
         try:
             if not only_missing or await shared.manifest(self.folder, self.key) is None:
                 await shared.put(self.folder, self.key)
@@ -164,6 +170,8 @@ class MemoryBuild(Struct, frozen=True, dict=True):
             # The caller never gets this memory, and so can't close it.
             await memory.watched.close()
             raise
+
+        _uploaded.add(place)
 
     async def _load(self, case_id: str) -> Memory | None:
         folder = memory_path(self.cell, case_id, self.seed)
