@@ -251,6 +251,7 @@ def test_tools_that_cannot_be_identified_are_listed(tmp_path: Path) -> None:
         of_command(f"{sys.executable} {script}")
     told = "memeval can't tell which of its tools stores: frobnicate, recall"
     assert told in raised.value.message
+    assert "check system=mcp system.store_tool=..." in raised.value.hints[0]
 
 
 def test_program_without_any_known_protocol_is_refused(

@@ -222,8 +222,9 @@ def _tools_of(tools: Mapping[str, Mapping[str, Any]]) -> Option:
         else:
             raise UnrecognisedToolsError(
                 f"it is an MCP server, but memeval can't tell which of its tools {role}s: "
-                f"{one_line(', '.join(tools), 200)}; name them: system.store_tool, "
-                "system.search_tool"
+                f"{one_line(', '.join(tools), 200)}",
+                "name them:  check system=mcp system.store_tool=... system.search_tool=..., with "
+                "system.command=... or system.url=...",
             )
 
     return option
