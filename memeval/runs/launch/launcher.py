@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -148,13 +149,20 @@ FOLDER = "JOBLIB_TEMP_FOLDER"
 """Environment variable that sets joblib's folder of temporary files."""
 
 
-class EndJoblibWorkers(Callback):
-    """Gives joblib a folder whose name its processes have in their environment.
+class PrepareLauncher(Callback):
+    """Gives joblib a folder whose name its processes have in their environment, and says where the
+    output of submitit's jobs is.
 
-    Some of them outlive a parent that was killed: the guardian finds them by the folder's name.
+    Some of joblib's processes outlive a parent that was killed: the guardian finds them by the
+    folder's name.
     """
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         launcher = str(OmegaConf.select(config, "hydra.launcher._target_"))
         if "joblib" in launcher and FOLDER not in os.environ:
             os.environ[FOLDER] = str(started.make_folder("joblib"))
+        if "submitit" in launcher:
+            # The jobs print into files: nothing else is shown before the last one ends.
+            folder = str(OmegaConf.select(config, "hydra.launcher.submitit_folder"))
+            folder = folder.removesuffix("/%j")
+            print(f"each run is a job of submitit; their output is in {folder}", file=sys.stderr)
