@@ -13,8 +13,16 @@ from memeval.errors import UserError
 from memeval.text.shown import some_of
 from memeval.text.yaml_files import load_yaml
 
-_OUTPUTS = ("output", "outputs", "output_dir", "out", "out_dir", "results_dir")
+BY_SLASH = "chosen with a slash:  hydra/launcher=ray"
 _OUTPUTS_HINT = "results go to outputs/ of the home; to set it:  export MEMEVAL_HOME=FOLDER"
+_RATES_HINT = "requests at a time, per URL and key; a 429 is waited for:  llm.max_concurrency=4"
+_HINTS = {
+    "launcher": BY_SLASH,
+    "sweeper": BY_SLASH,
+    **dict.fromkeys(("output", "outputs", "output_dir", "out", "out_dir"), _OUTPUTS_HINT),
+    **dict.fromkeys(("rpm", "tpm", "requests_per_minute", "rate_limit"), _RATES_HINT),
+}
+"""What to use instead of some names that other tools have, by their last part."""
 HELP = "python -m memeval --help lists groups, options and fields"
 
 
@@ -88,8 +96,7 @@ def unknown_name(key: str) -> UserError:
     if near := list(dict.fromkeys([*deeper[:2], *alike]))[:3]:
         message += f" Did you mean: {', '.join(near)}?"
 
-    hints = [_OUTPUTS_HINT] if key in _OUTPUTS else []
-    return UserError(message, *hints, HELP)
+    return UserError(message, *filter(None, [_HINTS.get(last or key)]), HELP)
 
 
 def fields_called(name: str) -> list[str]:

@@ -259,6 +259,9 @@ MISTAKES = [
         "limit=5", "Did you mean: dataset.limit_cases, dataset.limit_questions?", way_out="--help"
     ),
     mistake("temperature=0.5", "Did you mean: llm.temperature", way_out="--help"),
+    mistake("llm=openai llm.rpm=60", "unknown field", way_out="llm.max_concurrency=4", **KEY),
+    mistake("-m hydra.launcher=ray", "take one option", way_out="hydra/launcher=ray"),
+    mistake("-m launcher=ray", "unknown field or group", way_out="hydra/launcher=ray"),
     mistake("output_dir=x", "unknown field or group", way_out="export MEMEVAL_HOME=FOLDER"),
     mistake("note=it's", "'note=it's' can't be read", way_out="quote"),
     mistake("-- system=bm25", "unknown option '--'."),

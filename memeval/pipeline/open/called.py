@@ -138,5 +138,5 @@ def check_budget(cell: Cell, more: Sequence[str] = ()) -> None:
             raise UserError(
                 f"budget.usd needs the price of {called.part}.model={called.model}, which is "
                 "unknown",
-                "use:  budget.tokens=... or budget.calls=...",
+                "put it into prices.yaml, or use:  budget.tokens=... or budget.calls=...",
             )

@@ -12,7 +12,7 @@ from hydra.errors import OverrideParseException
 from hydra.plugins.config_source import ConfigSource
 
 from memeval.config.grids import count_cells
-from memeval.config.names import HELP, unknown_name
+from memeval.config.names import BY_SLASH, HELP, unknown_name
 from memeval.config.options import options
 from memeval.config.overrides import INTEGER_GROUPS
 from memeval.errors import FEW, MemevalError, UserError, unknown
@@ -165,6 +165,8 @@ def _ambiguity_error(text: str) -> UserError | None:
             "no run of the search has a value of its objective",
             "choose a metric that each run has:  objective=recall_shown",
         )
+    if "does not have a `_target_` field" in text:
+        return UserError("hydra.launcher and hydra.sweeper take one option", BY_SLASH)
     if "Unsupported item value in defaults" in text:
         return UserError(
             "an option in a config file's defaults list is a number",
