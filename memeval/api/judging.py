@@ -144,8 +144,7 @@ def from_answers(
     config.system = _system_of_file(file, hypotheses, judge_of_file, only_listed=only_listed)
     cell = open_cell(config, command)
     known = _known_questions(config)
-    if only_listed:
-        _check_listed(file, hypotheses.answers, known, config)
+    _check_listed(file, hypotheses.answers, known, config)
 
     def source(cell: Cell, _: Models) -> ImportedAnswers:
         return ImportedAnswers(cell, hypotheses, known, only_listed=only_listed)
@@ -178,6 +177,7 @@ def _check_listed(
         raise UserError(
             f"{one_line(file)} lists no question of dataset={config.dataset['name']}",
             f"this data set's ids look like:  {one_line(min(known, default='none'))}",
+            "for another data set:  dataset=NAME",
         )
 
 

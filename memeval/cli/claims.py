@@ -1,6 +1,7 @@
 """`python -m memeval claims [list | show NAME | reproduce NAME | RUN ...]`: published figures."""
 
 import shlex
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -111,8 +112,10 @@ def reproduce_claims(names: Sequence[str], chosen: Sequence[Claim]) -> int:
     for text in recipe.unmatched:
         lines += textwrap.wrap(f"- {text}", WIDTH, subsequent_indent="  ")
 
-    lines += ["", *cost_lines(recipe.cost_overrides)]
     print_folded("\n".join(lines))
+    # Printed first: the estimate may take minutes.
+    sys.stdout.flush()
+    print_folded("\n".join(["", *cost_lines(recipe.cost_overrides)]))
     return 0
 
 

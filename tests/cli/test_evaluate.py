@@ -124,18 +124,6 @@ def test_rows_that_do_not_match_questions_are_counted_and_named(
     )
 
 
-def test_file_for_another_data_set_has_no_accuracy(tmp_path: Path) -> None:
-    done = evaluate(
-        tmp_path,
-        answers(tmp_path / "other.jsonl", [("conv-26/q0", "7 May 2023")]),
-        "dataset.limit_questions=1",
-    )
-    assert done.status == 1
-    assert "note: 1 unknown: ids that are not in the data set, left out: conv-26/q0\n" in done.out
-    (run,) = runs(tmp_path)
-    assert (run["metrics"]["coverage"], run["metrics"]["accuracy"]) == (0.0, None)
-
-
 REFERENCE = {
     "token_f1": "locomo_f1",
     "mem0_f1": "mem0_f1",
@@ -288,13 +276,13 @@ def test_only_listed_asks_only_listed_questions(tmp_path: Path, asked: list[Eval
     )
 
 
-def test_only_listed_without_a_known_question_is_refused(tmp_path: Path) -> None:
-    done = evaluate(
-        tmp_path,
-        answers(tmp_path / "other.jsonl", [("a/q0", "x")]),
-        "judge=keyword",
-        "--only-listed",
-    )
+@pytest.mark.parametrize("option", [(), ("--only-listed",)])
+def test_a_file_without_a_known_question_is_refused(
+    tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    file = answers(tmp_path / "other.jsonl", [("conv-26/q0", "7 May 2023")])
+    done = evaluate(tmp_path, file, "judge=keyword", *option)
+    assert not runs(tmp_path)
     assert done.status == 2 and "Traceback" not in done.err
     assert (
         "other.jsonl lists no question of dataset=demo" in done.told

@@ -29,6 +29,7 @@ MOST_NAMED = 10
 """How many ids a note names; the others are counted."""
 
 
+ROW = 'one row a line:  {"question_id": "conv-26/q0", "hypothesis": "7 May 2023"}'
 UNKNOWN = "unknown: ids that are not in the data set, left out"
 NOT_ASKED = "not asked: answers to questions that were not chosen, left out"
 REPEATED = "repeated: more rows with the same id; the first one counts"
@@ -125,10 +126,10 @@ def _read_row(path: Path, number: int, line: bytes) -> tuple[str, str | None, di
         encoding = "utf-8-sig" if number == 1 else "utf-8"
         row: Any = _DECODER.decode(line.decode(encoding).strip())
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: not JSON ({one_line(error)})") from error
+        raise UserError(f"{where}: not JSON ({one_line(error)})", ROW) from error
 
     if not isinstance(row, dict):
-        raise UserError(f"{where}: not an object with question_id and hypothesis")
+        raise UserError(f"{where}: not an object with question_id and hypothesis", ROW)
 
     question_id, hypothesis = row.get("question_id"), row.get("hypothesis", "")
     # A `_Number` is also a str: 7 is refused as an id, but fine as an answer.
