@@ -112,8 +112,12 @@ def print_words(comparisons: Sequence[Comparison], summaries: Sequence[RunSummar
     if len(summaries) == 1:
         print_folded(" ".join(run_sentences(summaries[0])), end="\n\n")
 
+    datasets = {comparison.runs[0].dataset for comparison in comparisons}
     for comparison in comparisons:
         if comparison.differences:
+            if len(datasets) > 1:
+                print_folded(comparison.runs[0].dataset)
+
             print(sentences_text(comparison, MOST_SENTENCES))
 
         for line in refusal_lines(comparison):

@@ -128,20 +128,13 @@ def headline(comparison: Comparison) -> list[str]:
     else:
         lines[0] += ", all pairs"
 
-    counts, groups = set(), 0
-    for difference in comparison.differences:
-        counts.add(difference.result.count)
-        groups = max(groups, difference.result.groups)
-
-    if counts:
-        asked = f"{min(counts):,}"
-        if len(counts) > 1:
-            asked += f" to {max(counts):,}"
-
-        lines[0] += f"; {asked} questions of {counted(groups, 'conversation')}"
-
     keys = compared_keys(comparison)
-    judges = dict.fromkeys(run.judge for run in comparison.runs if run.key in keys and run.judge)
+    runs = [run for run in comparison.runs if run.key in keys]
+    if runs:
+        data = ", ".join(dict.fromkeys(run.dataset for run in runs))
+        lines[0] += f"; {_questions_compared(comparison)} of {data}"
+
+    judges = dict.fromkeys(run.judge for run in runs if run.judge)
     if judges:
         word = "judges" if len(judges) > 1 else "judge"
         lines.append(f"{word}: {', '.join(judges)}")
@@ -150,6 +143,20 @@ def headline(comparison: Comparison) -> list[str]:
         lines.append(comparison.warning)
 
     return lines
+
+
+def _questions_compared(comparison: Comparison) -> str:
+    """`38 to 122 questions of 10 conversations`."""
+    counts, groups = set(), 0
+    for difference in comparison.differences:
+        counts.add(difference.result.count)
+        groups = max(groups, difference.result.groups)
+
+    asked = f"{min(counts):,}"
+    if len(counts) > 1:
+        asked += f" to {max(counts):,}"
+
+    return f"{asked} questions of {counted(groups, 'conversation')}"
 
 
 def refusal_lines(comparison: Comparison) -> list[str]:

@@ -13,6 +13,7 @@ from made_runs import Scores, example, in_conversations, made_record, made_run
 from msgspec import structs
 from msgspec.structs import replace
 
+from memeval.cli.comparison import print_words
 from memeval.comparison.build import compare_runs
 from memeval.comparison.files import comparison_markdown, comparison_tex, differences_csv
 from memeval.comparison.page import page_content
@@ -56,6 +57,20 @@ def test_the_worked_example(cells: list[Run]) -> None:
     # With five conversations no difference can be shown, so letters would mislead.
     assert {run.letters for run in comparison.runs} == {""}
     assert not comparison.refusals and not comparison.forced
+
+
+def test_findings_on_several_data_sets_name_them(
+    cells: list[Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = [made_run(tmp_path / "own", name, example(name), dataset="own") for name in "BA"]
+    findings = [compared(cells[:2]), compared(own)]
+    print_words(findings, ())
+    lines = capsys.readouterr().out.splitlines()
+    assert [lines[lines.index(name) + 1][:4] for name in ("locomo", "own")] == ["A 75", "A 75"]
+    assert "; 20 questions of 5 conversations of own" in comparison_markdown(findings[1])
+
+    print_words(findings[1:], ())
+    assert "own" not in capsys.readouterr().out.splitlines()
 
 
 def test_all_pairs_are_adjusted_together(cells: list[Run]) -> None:
