@@ -14,8 +14,8 @@ exports a finished run to another tool
 --to! {one_of(TOOLS)}  inspect: a log for `inspect view`; hf: a folder for
     `datasets.load_dataset`, with a card; wandb: an offline run for `wandb sync` (needs the extra
     `wandb`)
---output FOLDER:path      a new or empty folder (default: below outputs/exports)
---with-texts              also writes questions, answers and passages if the licence of the data is
+-o --output FOLDER:path  a new or empty folder (default: below outputs/exports)
+--with-texts  also writes questions, answers and passages if the licence of the data is
     not known to allow passing them on, as for your own data
 """
 PARSER = Parser.of("export", USAGE)

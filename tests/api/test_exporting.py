@@ -312,5 +312,7 @@ def test_export_command_overwrites_and_prints_how_to_open(
         ]
         assert len(list(folder.iterdir())) == 1
 
+    assert export("--to", "inspect", "-o", str(home / "log")).returncode == 0
+    assert len(list((home / "log").iterdir())) == 1
     assert export("--to", "excel").returncode == 2
     assert export().returncode == 2
