@@ -1,6 +1,6 @@
-"""Ctrl-C and SIGTERM, which batch systems and containers send: the first one waits for model calls
-in progress, then ends the run cleanly, and reports what it waits for; the second one ends the
-process immediately.
+"""Ctrl-C, SIGTERM, which batch systems and containers send, and SIGHUP of a closed terminal: the
+first one waits for model calls in progress, then ends the run cleanly, and reports what it waits
+for; the second one ends the process immediately.
 
 Nothing of asyncio is imported here: it takes longer to load than `--help` may take.
 """
@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 
 KEYS_THREAD = "memeval-keys"
 """Name of the thread that waits for Ctrl-C; it holds no lock."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TOGETHER_S = 1.0
-"""SIGTERM counts once within this time: `timeout` and batch systems send it to the process and to
-its group.
+"""SIGTERM and SIGHUP count once within this time: `timeout`, batch systems and shells send them to
+the process and to its group.
 """
 BLOCKED_S = 0.3
 """How long the main thread may take to act on a Ctrl-C before another thread does it."""
@@ -31,7 +31,7 @@ DISCARD = "memeval-discard"
 
 
 class _Keys:
-    """How often Ctrl-C was pressed or SIGTERM sent, and the work to be cancelled."""
+    """How often Ctrl-C was pressed or a signal sent, and the work to be cancelled."""
 
     def __init__(self) -> None:
         self.pressed = 0
@@ -45,7 +45,7 @@ class _Keys:
         """The signal handler, which runs in the main thread."""
         now, before = time.monotonic(), self._handled_at
         self._handled_at = now
-        if number == signal.SIGTERM and now - before < TOGETHER_S:
+        if number != signal.SIGINT and now - before < TOGETHER_S:
             return
 
         self.handled += 1
@@ -72,7 +72,7 @@ class _Keys:
                     continue
 
                 self._pressed_at = now
-                if number == signal.SIGTERM and now - before < TOGETHER_S:
+                if number != signal.SIGINT and now - before < TOGETHER_S:
                     continue
 
                 self.pressed += 1
@@ -150,7 +150,7 @@ def is_listening() -> bool:
 
 @contextmanager
 def listening() -> Iterator[None]:
-    """Handles Ctrl-C and SIGTERM during a command, or during a job in a launcher's worker.
+    """Handles `SIGNALS` during a command, or during a job in a launcher's worker.
 
     Only the main thread can set handlers; elsewhere nothing changes. An ignored signal stays
     ignored: a shell without job control protects its background jobs from Ctrl-C.

@@ -74,9 +74,9 @@ def test_run_continues_after_sigkill(
     assert without_times(records(tmp_path)) == uninterrupted
 
 
-@pytest.mark.sampled(kept=1)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_or_sigterm_keeps_replies_and_says_how_to_continue(
+@pytest.mark.sampled(kept=2)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_sigterm_or_sighup_keeps_replies_and_says_how_to_continue(
     memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str], number: signal.Signals
 ) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.5) as endpoint:
@@ -90,9 +90,9 @@ def test_ctrl_c_or_sigterm_keeps_replies_and_says_how_to_continue(
         )
         wait_until(endpoint, 6, process)
         process.send_signal(number)
-        if number is signal.SIGTERM:
-            # As `timeout` and batch systems do: the main process gets the signal twice, all others
-            # once.
+        if number is not signal.SIGINT:
+            # As `timeout`, batch systems and shells do: the main process gets the signal twice, all
+            # others once.
             os.killpg(process.pid, number)
 
         _, said = process.communicate(timeout=60)

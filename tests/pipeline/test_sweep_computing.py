@@ -78,8 +78,8 @@ def test_each_of_eight_processes_gets_a_case(memeval: Command, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_or_sigterm_ends_the_computing_processes(
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_sigterm_or_sighup_ends_the_computing_processes(
     memeval: Command, tmp_path: Path, number: signal.Signals
 ) -> None:
     mark = tmp_path / "mark"

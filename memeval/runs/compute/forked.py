@@ -44,7 +44,7 @@ LEAVING_S = 3.0
 def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: int) -> NoReturn:
     """Forks a worker for each connection that it receives, until the other side is gone.
 
-    It does not act on Ctrl-C and SIGTERM: the process that the user started does.
+    It does not act on signals: the process that the user started does.
     """
     # This descriptor is inherited: a signal that comes here would wake the parent's event loop.
     signal.set_wakeup_fd(-1)
@@ -72,10 +72,11 @@ def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: in
 
 
 def _outlive_signals() -> None:
-    # A terminal sends Ctrl-C to every process of the group, and a batch system SIGTERM.
+    # A terminal sends Ctrl-C and SIGHUP to every process of the group, and a batch system SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A handler, and not SIG_IGN, which programs started by a system would inherit.
     signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def _wait_for_ended(*_: object) -> None:

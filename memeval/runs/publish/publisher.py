@@ -179,9 +179,10 @@ class Publisher:
 
 def serve(descriptor: int) -> None:
     """Main function of the process: answers requests until the connection closes."""
-    # The parent acts on Ctrl-C and SIGTERM; this process completes the run that it is logging.
+    # The parent acts on signals; this process completes the run that it is logging.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     os.nice(NICENESS)
     guard()
 
