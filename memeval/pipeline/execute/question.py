@@ -23,6 +23,13 @@ from memeval.results import AnswerRow, RetrievedChunk, SentMessage, StepTimes, T
 from memeval.results.steps import by_reference
 from memeval.text.shown import one_line
 
+_WHY_UNSOUND = {
+    Status.ANSWER_FILTERED: "the provider's filter withheld a reply that the answer needs "
+    "(finish_reason: content_filter)",
+    Status.ANSWER_CUT: "a reply that the answer needs was cut at its token limit "
+    "(finish_reason: length); see llm.max_tokens",
+}
+
 
 async def ask(
     watched: Watched,
@@ -62,7 +69,8 @@ async def ask(
         raise  # these concern the whole run, not this question
     except Exception as error:  # noqa: BLE001
         # The question boundary: whatever a system raises is this question's failure.
-        row = failed_answer(question.question_id, _status_of(error, ledger), error)
+        status = _unsound(ledger, error) or Status.ANSWER_FAILED
+        row = failed_answer(question.question_id, status, error)
         service.note_failure(error)
     else:
         service.note_success()
@@ -172,31 +180,21 @@ def _with_status(row: AnswerRow, ledger: Ledger, *, retrieves_only: bool) -> Ans
     if retrieves_only:
         return replace(row, status=Status.RETRIEVED, hypothesis=None, raw=None)
 
-    if ledger.replies("content_filter", Role.ANSWER):
-        error = (
-            "the provider's filter withheld a reply that the answer needs "
-            "(finish_reason: content_filter)"
-        )
-        return replace(row, status=Status.ANSWER_FILTERED, error=error)
+    status = _unsound(ledger)
+    if status is None:
+        return row
 
-    if ledger.replies("length", Role.ANSWER):
-        error = (
-            "a reply that the answer needs was cut at its token limit "
-            "(finish_reason: length); see llm.max_tokens"
-        )
-        return replace(row, status=Status.ANSWER_CUT, error=error)
-
-    return row
+    return replace(row, status=status, error=_WHY_UNSOUND[status])
 
 
-def _status_of(error: Exception, ledger: Ledger) -> Status:
-    """The status of a question without an answer: cut or filtered if a reply was, else failed."""
+def _unsound(ledger: Ledger, error: Exception | None = None) -> Status | None:
+    """The status of a question whose answer needs a reply that was filtered or cut."""
     if isinstance(error, FilteredReplyError) or ledger.replies("content_filter", Role.ANSWER):
         return Status.ANSWER_FILTERED
     if isinstance(error, CutReplyError) or ledger.replies("length", Role.ANSWER):
         return Status.ANSWER_CUT
 
-    return Status.ANSWER_FAILED
+    return None
 
 
 def _query(watched: Watched, question: EvalQuestion) -> Query:
