@@ -55,7 +55,7 @@ class Budget:
         self.spent = Amount()
         self._held = Amount()
         self._under_way = 0
-        self._waiting: list[asyncio.Future[None]] = []
+        self._call_ended = asyncio.Event()
         self._stopped: asyncio.Event = asyncio.Event()
         self._refused = Amount()
         """The maximum cost of the call that did not fit."""
@@ -73,9 +73,7 @@ class Budget:
                 self._refused = most
                 self._stopped.set()
 
-            future = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
-            await future
+            await self._call_ended.wait()
 
         self._held += most
         self._under_way += 1
@@ -90,10 +88,8 @@ class Budget:
             asyncio.get_running_loop().call_soon(self._wake)
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        self._call_ended.set()
+        self._call_ended.clear()
 
     def _fits(self, most: Amount) -> bool:
         limits, total = self.limits, self.spent + self._held + most
