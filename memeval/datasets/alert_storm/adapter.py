@@ -146,8 +146,7 @@ class AlertStorm(NetOps):
             if self.settings.storms_per_case == 1:
                 yield self._case(name, generate(self.settings.shape, rng))
             else:
-                count = self.settings.storms_per_case
-                storms = generate_history(self.settings.shape, count, rng)
+                storms = generate_history(self.settings.shape, self.settings.storms_per_case, rng)
                 yield self._case(name, join_storms(storms), storms)
 
     def _case(self, name: str, storm: Storm, history: Sequence[Storm] = ()) -> EvalCase:

@@ -135,8 +135,7 @@ def generate(shape: Shape, rng: Random) -> Storm:
     links.
     """
     net = network(shape.topology, shape.n_devices, rng)
-    undated = _storm(net, shape, SYMPTOMS, rng)
-    return _dated(undated, _start(rng))
+    return _dated(_storm(net, shape, SYMPTOMS, rng), _start(rng))
 
 
 def generate_history(shape: Shape, count: int, rng: Random) -> tuple[Storm, ...]:
