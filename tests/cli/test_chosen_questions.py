@@ -80,6 +80,19 @@ def test_only_wrong_asks_the_wrong_questions_again_without_a_score(tmp_path: Pat
     assert again.summary.metrics["recall_at_5"] is not None
 
 
+def test_only_wrong_has_no_figures_of_the_protocol(tmp_path: Path) -> None:
+    words = ("dataset=demo_memory_agent_bench", *DEMO[1:], "system=no_memory")
+    completed(tmp_path, *words)
+    whole, _ = only_run(tmp_path)
+    completed(tmp_path, *words, f"only=wrong:{whole['run_key']}")
+    (again,) = (
+        run for run in finished_runs(tmp_path / "outputs" / "runs") if run.key != whole["run_key"]
+    )
+    assert whole["metrics"]["substring_exact_match"] is not None
+    assert again.summary.metrics["substring_exact_match"] is None
+    assert ": sound" in completed(tmp_path, "verify").out
+
+
 def test_only_wrong_is_refused_for_a_retrieval_only_run(tmp_path: Path) -> None:
     completed(tmp_path, *DEMO, "dataset.limit_cases=1", "stages=retrieve", "system=bm25")
     summary, _ = only_run(tmp_path)

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memeval.metrics.lifecycle import RATES, SELECTIVE
+from memeval.metrics.lifecycle import RATES
 from memeval.pipeline.measure.figures import (
     Headline,
     main_metrics,
@@ -40,26 +40,27 @@ def measure(
     ingests: Sequence[Ingest],
     headline: Headline,
     *,
+    protocol: Sequence[str],
     has_score: bool,
 ) -> Figures:
-    """The figures of a cell from those of its repeats; no accuracy, and no rates of a
-    memory's life, without `has_score`.
+    """The figures of a cell from those of its repeats. Without `has_score` it has no accuracy, no
+    rates of a memory's life, and none of the `protocol` metrics of its data set.
     """
     metrics = measure_cell(repeats, records, headline, ingests)
     categories = measure_categories(records, repeats, headline)
     facets = measure_facets(records, repeats)
     if not has_score:
-        metrics = _without_score(metrics)
-        repeats = list(map(_without_score, repeats))
+        names = *(metric.name for metric in (*main_metrics(), *RATES)), *protocol
+        metrics = _without(metrics, names)
+        repeats = [_without(repeat, names) for repeat in repeats]
         categories = _rows_without_score(categories)
         facets = {name: _rows_without_score(rows) for name, rows in facets.items()}
 
     return Figures(metrics, repeats, categories, facets)
 
 
-def _without_score(metrics: Metrics) -> Metrics:
-    scores = (SELECTIVE, *(metric.name for metric in (*main_metrics(), *RATES)))
-    return metrics | dict.fromkeys(name for name in metrics if name.startswith(scores))
+def _without(metrics: Metrics, names: tuple[str, ...]) -> Metrics:
+    return metrics | dict.fromkeys(name for name in metrics if name.startswith(names))
 
 
 def _rows_without_score(rows: Sequence[CategoryResult]) -> tuple[CategoryResult, ...]:

@@ -149,7 +149,13 @@ def summarise(
         measured = measure_repeat(own_rows, own_ingests, headline, imported=cell.is_imported)
         repeats.append(measured | dict(cell.dataset.measures(own_rows)))
 
-    figures = measure(repeats, rows, ingest_rows, headline, has_score=has_score(cell))
+    # Of all repeats: one of them may have no reply that a metric needs.
+    protocol_metrics = tuple(cell.dataset.measures(rows))
+    figures = measure(
+        *(repeats, rows, ingest_rows, headline),
+        protocol=protocol_metrics,
+        has_score=has_score(cell),
+    )
     coverage = figures.metrics["coverage"]
     ended = finished.started_at + timedelta(seconds=finished.seconds)
     return RunSummary(
@@ -162,8 +168,7 @@ def summarise(
         tags=tags(cell) | _tags_of_rows(cell, rows, ingest_rows),
         metrics=figures.metrics | {"duration_s": finished.seconds},
         categories=figures.categories,
-        # Of all repeats: one of them may have no reply that a metric needs.
-        protocol_metrics=tuple(cell.dataset.measures(rows)),
+        protocol_metrics=protocol_metrics,
         facets=figures.facets,
         facet_titles=dict(cell.dataset.facet_names),
         repeats=tuple(_repeat_results(finished, figures.repeats)),

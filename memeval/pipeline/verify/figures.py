@@ -104,7 +104,8 @@ def _measure_again(
         repeats.append(measured)
 
     has_score = summary.params.get("dataset.only") is None
-    return measure(repeats, records, ingests, headline, has_score=has_score)
+    protocol = summary.protocol_metrics
+    return measure(repeats, records, ingests, headline, protocol=protocol, has_score=has_score)
 
 
 def note_problems(
