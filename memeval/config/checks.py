@@ -213,9 +213,15 @@ def _check_text(path: str, text: str) -> None:
 
 def check_overrides(words: list[str]) -> None:
     """Raises `UserError` for a word that contains a secret, before Hydra writes it anywhere, and
-    for one without a name.
+    for one without a name, or that Hydra only takes from a file.
     """
     for word in words:
+        if word.lstrip("+").startswith("hydra.sweeper.params."):
+            raise UserError(
+                "hydra.sweeper.params works in files only: here, give a field several values",
+                "for example:  python -m memeval -m top_k=5,10",
+            )
+
         override = _OVERRIDE.fullmatch(word)
         if override is None:
             if not word.startswith("-") and looks_secret(word):
