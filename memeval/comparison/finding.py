@@ -247,11 +247,10 @@ def _labelled_run(label: str, known: Sequence[Run]) -> Run:
 
 
 def run_among(word: str, chosen: Sequence[Run]) -> Run | None:
-    """The run that a word names among a few: by its system, its key, its label, or the beginning of
+    """The run that a word names among a few: by its label, its system, its key, or the beginning of
     one. None if no run matches, or more than one.
     """
-    of_system = [run for run in chosen if run.summary.params.get("system") == word]
-    matching = of_system or _with_key(word, chosen) or _runs_labelled(word, chosen)
+    matching = _runs_labelled(word, chosen) or _with_key(word, chosen)
     return matching[0] if len(matching) == 1 else None
 
 

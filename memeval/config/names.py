@@ -110,10 +110,11 @@ def fields_called(name: str) -> list[str]:
         elif last_part.startswith(f"{name}_") or last_part.endswith(f"_{name}"):
             parts.append(known)
 
-    # A group before a field, and a group's field before one that is nested deeper; of equals, the
-    # reader's, as most mean that model.
-    return [*sorted(exact, key=_rank), *sorted(parts, key=_rank)]
+    # A group before a field, and a group's field before one that is nested deeper; the reader's
+    # before other roles', as most mean that model.
+    exact.sort(key=lambda name: (_depth(name), not name.startswith("llm.")))
+    return [*exact, *sorted(parts, key=_depth)]
 
 
-def _rank(name: str) -> tuple[int, bool]:
-    return name.count("."), not name.startswith("llm.")
+def _depth(name: str) -> int:
+    return name.count(".")

@@ -186,7 +186,7 @@ _CONVERSIONS: Mapping[Any, Callable[[Any], Any]] = {
 def _list(key: str, value: Any, wanted: Any) -> tuple[Any, ...]:
     """A YAML list as a tuple of ids: strings, or whole numbers if `wanted` allows it."""
     if not isinstance(value, list | tuple):
-        raise UserError(f"{key} must be a list, for example [1, 2]")
+        raise UserError(f"{key} must be a list", f"for example:  {key}=[{one_line(value, 60)}]")
 
     allowed_types = get_args(wanted) or (wanted,)
     for item in value:

@@ -233,7 +233,7 @@ MISTAKES = [
         way_out="caption, none",
     ),
     mistake("dataset.categories=[9]", "dataset.categories=[9]", "[1, 2, 3, 4, 5]"),
-    mistake("dataset.categories=4", "dataset.categories must be a list, for example [1, 2]"),
+    mistake("dataset.categories=4", "must be a list", way_out="dataset.categories=[4]"),
     mistake(
         "dataset.categories=[[4]]", "dataset.categories must be a list of ids", "'[4]' is not an id"
     ),
@@ -244,7 +244,7 @@ MISTAKES = [
     mistake(
         "system=rag,bm25",
         "'system=rag,bm25' has several values",
-        way_out="python -m memeval -m system=rag,bm25",
+        way_out="add -m:  python -m memeval ... -m system=rag,bm25",
     ),
     mistake("=bm25", "'=bm25' names no setting", way_out="for example:  system=bm25"),
     mistake("-m +=bm25,rag", "'+=bm25,rag' names no setting"),

@@ -148,7 +148,7 @@ def _unknown_error(text: str) -> UserError | None:
 def _ambiguity_error(text: str) -> UserError | None:
     if match := _SEVERAL.search(text):
         several = re.sub(r"'([\w.:]+)'", r"\1", match["text"])
-        hints = [f"to compare them:  python -m memeval -m {shlex.quote(several)}"]
+        hints = [f"to compare them, add -m:  python -m memeval ... -m {shlex.quote(several)}"]
         key, _, value = several.partition("=")
         if ", " in value and "'" not in value:
             hints.append(f"or as one value:  \"{key}='{value}'\"")
