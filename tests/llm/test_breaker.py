@@ -130,8 +130,8 @@ def test_endpoint_that_is_called_later_is_probed_with_the_first_call() -> None:
 @pytest.mark.parametrize(
     ("fault", "told", "hint"),
     [
-        ("unauthorised", "the key was refused", "llm.api_key_env"),
-        ("not_found", "unknown URL or model", "llm.model"),
+        ("unauthorised", "the key was refused", "is set, and right:  llm.api_key_env"),
+        ("not_found", "unknown URL or model", "(most end in /v1):  llm.model"),
         ("quota", "insufficient_quota", "use another key or model"),
     ],
 )
