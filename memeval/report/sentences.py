@@ -35,6 +35,8 @@ def _result(summary: RunSummary, conversations: int | None) -> str:
 
 def _unjudged(summary: RunSummary) -> str:
     number = count(summary.asked)
+    if number == "0" and summary.metrics.get("n_records"):
+        return "None of the questions that were asked counts in the accuracy."
     # A run that was stopped before its first answer.
     if number == "0":
         return "No question was answered."

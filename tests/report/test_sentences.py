@@ -54,6 +54,13 @@ def test_sentence_says_that_nothing_was_scored(questions: int, stages: str, resu
     assert sentence == result
 
 
+def test_questions_that_do_not_count_are_not_called_unanswered() -> None:
+    cell = summary()
+    apart = {**cell.metrics, "n_questions": 0.0, "n_records": 20.0, "accuracy": None}
+    sentence, *_ = run_sentences(replace(cell, metrics=apart))
+    assert sentence == "None of the questions that were asked counts in the accuracy."
+
+
 def test_repeats_without_a_score_are_not_counted() -> None:
     cell = summary(repeats=3)
     failed = replace(cell.repeats[0], metrics={"accuracy": None})
