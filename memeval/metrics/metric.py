@@ -194,10 +194,8 @@ class Metric:
             return unit.short(value)
 
         text = unit.full(value)
-        if place == REPORT:
-            text += unit.after
-            if value is not None:
-                text = unit.before + text
+        if place == REPORT and value is not None:
+            text = unit.before + text + unit.after
 
         return text
 

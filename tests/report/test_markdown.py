@@ -100,6 +100,7 @@ def test_a_tile_of_the_page_has_its_unit_once() -> None:
     breach, f1 = tiles["breach rate"], tiles["Token F1"]
     assert (breach.text, breach.after) == ("100.0 [86.2, 100.0]", " %")
     assert (f1.text, f1.after) == ("–", "")
+    assert "| token F1 | – |" in report(measured)
 
 
 def test_deviation_of_one_repeat_is_a_dash_and_deterministic_says_why() -> None:
