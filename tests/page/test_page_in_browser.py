@@ -303,6 +303,15 @@ def test_a_tablet_leaves_most_of_its_width_to_the_question(chromium: Browser, ad
     assert seen.page.evaluate("document.documentElement.scrollWidth") == 768
 
 
+def test_the_marks_of_many_runs_leave_room_for_the_question(seen: Seen, tmp_path: Path) -> None:
+    folders = write_runs(tmp_path, Size(cells=10, cases=1, questions=8))
+    write_page(folders * 2, tmp_path / "page.html")
+    seen.page.goto(f"{(tmp_path / 'page.html').as_uri()}#questions")
+    words = seen.page.locator("#list .words").first
+    words.wait_for()
+    assert words.evaluate("words => words.clientWidth") > 300
+
+
 def test_an_unread_verdict_has_its_reason_once(
     seen: Seen, folders: list[Path], tmp_path: Path
 ) -> None:

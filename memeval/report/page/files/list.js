@@ -50,10 +50,12 @@ function showCurrentRow() {
 
 /** What the marks mean, and the number of each cell above its column. */
 function makeHead() {
-  list.classList.toggle("many", index.cells.length > 4);
+  // On a phone four columns of marks leave room for the words, on a wider screen eight.
+  list.parentElement.classList.toggle("many", index.cells.length > 4);
+  list.parentElement.classList.toggle("most", index.cells.length > 8);
   const ends = Object.keys(ENDS).filter((end) => index.marks.some((marks) => marks.includes(end)));
   const legend = ends.map((end) => element("span", {}, `${ENDS[end][0]}\u00a0${ENDS[end][1].replaceAll(" ", "\u00a0")} `));
-  const head = element("div", { class: list.classList.contains("many") ? "head many" : "head", "aria-hidden": "true" },
+  const head = element("div", { class: "head", "aria-hidden": "true" },
     element("span", { class: "legend" }, legend),
     several && element("span", { class: "marks" }, index.cells.map((cell, number) => element("span", { title: cell }, String(number + 1)))));
   list.before(head);
