@@ -10,11 +10,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from conftest_pipeline import Command, environment, outcomes, repeated
@@ -51,6 +53,24 @@ start = partial(start_command, MY_OWN_KEY=KEY)
 def slow(*values: object) -> Any:
     """A row of a parameter table that only runs with the slow tests."""
     return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def test_the_sockets_of_a_cluster_have_short_paths_in_any_tmpdir(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On macOS, TMPDIR alone leaves too few characters."""
+    import ray
+
+    from memeval.runs.compute.ray_workers import Cluster, RaySettings
+
+    options: dict[str, Any] = {}
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **given: options.update(given))
+    monkeypatch.setattr(ray, "get_runtime_context", mock.MagicMock)
+    cluster = Cluster(RaySettings(address=None, workers=1, cases=None), cores=1)
+    cluster.close()
+    assert len(options["_temp_dir"]) <= 103 - 63
 
 
 def finish(process: subprocess.Popen[str]) -> str:

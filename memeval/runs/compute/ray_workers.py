@@ -50,6 +50,10 @@ LEAVING_S = 3.0
 """How long a worker may take to release what it holds, at the end."""
 LOCAL_STORE = 2**28
 """Bytes of shared memory in a cluster that memeval starts."""
+LONGEST_PARENT = 18
+"""Maximum length of the path that the cluster's folder is in; else it is in /tmp, like Ray's own.
+The path of a socket, 85 characters longer, may have 107, on macOS 103; its TMPDIR alone has 49.
+"""
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,11 @@ class Cluster:
     def _init(self, settings: RaySettings, cores: int) -> None:
         options: dict[str, Any] = {"address": settings.address}
         if settings.address is None:
-            # A short name: the path of a socket below it may have 107 characters at most.
-            self._folder = Path(tempfile.mkdtemp(prefix="memeval-ray-"))
+            parent = tempfile.gettempdir()
+            if len(parent) > LONGEST_PARENT:
+                parent = "/tmp"
+
+            self._folder = Path(tempfile.mkdtemp(prefix="memeval-ray-", dir=parent))
             # Ray's agents outlive a process that was killed. All of them refer to the folder.
             started.adopt_folder(self._folder)
             # Ctrl-C may arrive before the caller has this object and can close it.
