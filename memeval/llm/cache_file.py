@@ -92,6 +92,10 @@ def decode_text(data: bytes) -> str:
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """A read-only connection that changes nothing, not even in a cache that a run has open."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
+    # SQLite would create its companions, which it can't on a read-only disk.
+    if not (os.access(path.parent, os.W_OK) or any(file.exists() for file in companions(path))):
+        uri += "&immutable=1"
+
     connection = sqlite3.connect(uri, uri=True, timeout=WAIT_S)
     connection.text_factory = decode_text
     return connection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from memeval.config.schema import LlmConfig
 from memeval.errors import ModelError, StorageError
 from memeval.llm.cache import Cache, content_key
 from memeval.llm.cache_contract import CachedEntry
+from memeval.llm.cache_file import SELECT_ENTRIES, connect_to_read
 from memeval.llm.contract import ChatPrompt
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.metering import Ledger, metered
@@ -60,6 +62,19 @@ def test_cache_that_cannot_be_created_raises_a_storage_error(tmp_path: Path) -> 
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cache"):
         Cache(tmp_path / "file" / "c.sqlite")
+
+
+def test_cache_on_a_read_only_disk_is_read_without_new_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Cache(tmp_path / "c.sqlite")) as cache:
+        cache.put_all({"k": b"1"}, "one")
+
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with closing(connect_to_read(tmp_path / "c.sqlite")) as connection:
+        assert len(connection.execute(SELECT_ENTRIES).fetchall()) == 1
+        assert sorted(tmp_path.iterdir()) == before
 
 
 def test_processes_share_the_cache(tmp_path: Path) -> None:
