@@ -230,17 +230,17 @@ def test_incomplete_listing_is_not_used_as_dump_tool(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "arguments"),
     [
-        ({"type": "string"}, {"title": "{id}", "value": "{text}"}),
+        ({"type": "string"}, {"topic": "{id}", "value": "{text}"}),
         ({"type": "string", "enum": ["note", "task"]}, None),
     ],
 )
 def test_required_arguments_of_a_tool_are_filled_in(
     kind: dict[str, Any], arguments: dict[str, str] | None
 ) -> None:
-    properties = {"title": {"type": "string"}, "value": {"type": "string"}, "source": kind}
+    properties = {"topic": {"type": "string"}, "value": {"type": "string"}, "source": kind}
     schema = {"properties": properties, "required": list(properties)}
     fill_template = discovery._arguments_of(schema, discovery.STORED)
-    known = {"title": "{id}", "value": "{text}", "source": "memory"}
+    known = {"topic": "{id}", "value": "{text}", "source": "memory"}
     assert fill_template == (known if arguments else {**known, "source": "note"})
 
 
@@ -249,7 +249,7 @@ def test_tools_that_cannot_be_identified_are_listed(tmp_path: Path) -> None:
     script.write_text(SERVER.format(store="frobnicate"), encoding="utf-8")
     with pytest.raises(UserError) as raised:
         of_command(f"{sys.executable} {script}")
-    told = "memeval can't tell which of its tools stores: frobnicate, recall"
+    told = "memeval can't tell which of its tools is system.store_tool: frobnicate, recall"
     assert told in raised.value.message
     assert "check system=mcp system.store_tool=..." in raised.value.hints[0]
 

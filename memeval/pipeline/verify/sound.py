@@ -166,7 +166,7 @@ class FolderCheck:
 
         if summary.protocol_metrics:
             names = ", ".join(one_line(name, 40) for name in summary.protocol_metrics[:MOST_NAMED])
-            self.unchecked.append(f"the data set's own metrics ({names} …): they need its file")
+            self.unchecked.append(f"the data set's own metrics ({names} …): they need the data set")
 
         lacking = OtherMetrics.of(summary.tags.get(FIGURES_CODE, "")).run
         if lacking:

@@ -51,7 +51,7 @@ STORED = {
     "{turn_ids}": ("turn_ids", "turns"),
     "{time}": ("time", "timestamp", "date"),
     "{session_id}": ("session_id", "thread_id", "conversation_id"),
-    "{id}": ("id", "key", "title", "name"),
+    "{id}": ("id", "key", "title", "topic", "name"),
 }
 """Names of a storing tool's arguments, by the values that they get."""
 SEARCHED = {
@@ -221,8 +221,8 @@ def _tools_of(tools: Mapping[str, Mapping[str, Any]]) -> Option:
                 break
         else:
             raise UnrecognisedToolsError(
-                f"it is an MCP server, but memeval can't tell which of its tools {role}s: "
-                f"{one_line(', '.join(tools), 200)}",
+                f"it is an MCP server, but memeval can't tell which of its tools is "
+                f"system.{role}_tool: {one_line(', '.join(tools), 1000)}",
                 "name them:  check system=mcp system.store_tool=... system.search_tool=..., with "
                 "system.command=... or system.url=...",
             )
