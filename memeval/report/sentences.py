@@ -52,7 +52,7 @@ def _unjudged(summary: RunSummary) -> str:
 
 def _evidence(summary: RunSummary) -> str:
     recall = summary.metrics.get("recall_at_10")
-    if recall is None:
+    if recall is None or summary.tags.get("ranks_part") == "true":
         return ""
 
     return f"{percent(recall)} % of the evidence is among the first 10 chunks that it finds."

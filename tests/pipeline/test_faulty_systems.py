@@ -26,6 +26,8 @@ from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.opening import open_cell
+from memeval.report.flags import flags
+from memeval.report.sentences import run_sentences
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
 from memeval.runs.loop import run_loop
@@ -168,6 +170,16 @@ def test_repeats_of_a_custom_class_are_not_said_to_agree_by_construction() -> No
     summary, _ = played("Recalls")
     (note,) = [note.text for note in summary.notes if "extractive reader" in note.text]
     assert "by construction" not in note
+
+
+def test_recall_of_a_part_of_the_questions_is_flagged() -> None:
+    for name, flagged in (("Recalls", []), ("RanksSome", ["ranks part"])):
+        summary, rows = played(name)
+        unknown = [row for row in rows if row["evidence_ranks"] is None]
+        assert len(unknown) == len(flagged)
+        assert set(flagged) == {"ranks part"}.intersection(flags(summary))
+        sentences = " ".join(run_sentences(summary))
+        assert ("of the evidence is among" in sentences) == (not flagged)
 
 
 def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
