@@ -42,8 +42,11 @@ def differing_settings(summaries: Sequence[RunSummary]) -> dict[str, str]:
 
     chosen: list[str] = []
     for key in sorted(keys, key=rank):
-        having = [summary for summary in summaries if key in summary.params or key == LABEL]
-        values = {summary.params.get(key) for summary in having}
+        values = set()
+        for summary in summaries:
+            if key in summary.params or key == LABEL:
+                values.add(summary.params.get(key))
+
         if len(values) < 2 and not _some_lack(key, summaries):
             continue
 

@@ -363,8 +363,9 @@ def _given(case: EvalCase, read: EvalQuestion, written: Question) -> dict[str, S
         "older values": written.get("stale") or (),
         "forgotten values": written.get("forgotten") or (),
         "requests to the memory": requests,
-        "asked at": list(filter(None, [written.get("time")])),
     }
+    if written.get("time") is not None:
+        given["asked at"] = [written["time"]]
     if requests or read.asked_after is not None:
         given["asked after"] = [_session_name(read.asked_after or case.sessions[-1].session_id)]
 
