@@ -4,6 +4,7 @@ and spoils no later run.
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 import sqlite3
@@ -83,6 +84,19 @@ def test_invalid_cache_entry_is_requested_again_and_overwritten(
         memeval(*model(endpoint, "judge=exact_match", "prompt.choose_tokens=12"))
         assert endpoint.count(CHAT) == before + count, "what came instead was written over it"
     assert {row["status"] for row in records(tmp_path)} == {"ok"}
+
+
+@pytest.mark.slow
+def test_cut_answers_do_not_make_a_ranking_partial(memeval: Command, tmp_path: Path) -> None:
+    reasons = itertools.chain(["length"], itertools.repeat("stop"))
+
+    def cut_the_first(payload: dict[str, Any]) -> None:
+        finish_of(next(reasons))(payload)
+
+    with ScriptedEndpoint(edit=cut_the_first) as endpoint:
+        memeval(*model(endpoint), check=False)
+    assert {row["status"] for row in records(tmp_path)} == {"ok", "answer_cut"}
+    assert "ranks_part" not in summary(tmp_path)["tags"]
 
 
 @pytest.mark.slow

@@ -209,9 +209,9 @@ def _tags_of_rows(
 
     if found_nothing(rows, ingest_rows):
         labels[FOUND_NOTHING] = "true"
-    searched = [row for row in rows if row.evidence and row.retrieved is not None]
+    answered = [row for row in rows if row.status in (Status.OK, Status.RETRIEVED)]
     # Recall covers only the questions whose ranking is known.
-    if len({row.evidence_ranks is None for row in searched}) > 1:
+    if len({row.evidence_ranks is None for row in answered if row.retrieved is not None}) > 1:
         labels["ranks_part"] = "true"
 
     return labels
