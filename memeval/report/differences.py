@@ -17,7 +17,7 @@ GROUPS = tuple(
 LONGEST_LABEL = 120
 """Maximum length of a label in a picture, in characters."""
 LABEL = "label"
-"""The setting that names a version."""
+"""The setting that names a version of a system."""
 IMPORTED_FILE = "system.file"
 """The setting with the file of answers from another program."""
 MOST_SETTINGS = 6
@@ -32,8 +32,7 @@ def differing_settings(summaries: Sequence[RunSummary]) -> dict[str, str]:
     """The settings that take more than one value over the cells, and the short header of each.
 
     For a setting that only some cells have, only their values count: one system's own settings
-    don't become columns for all, unless other cells of that system lack it. A cell without a label
-    differs from one with it. Within a group, a
+    don't become columns for all, unless other cells of that system lack it. Within a group, a
     setting that follows from a chosen one (a system's class, next to its name) is left out.
     """
     keys: set[str] = set()
@@ -42,11 +41,7 @@ def differing_settings(summaries: Sequence[RunSummary]) -> dict[str, str]:
 
     chosen: list[str] = []
     for key in sorted(keys, key=rank):
-        values = set()
-        for summary in summaries:
-            if key in summary.params or key == LABEL:
-                values.add(summary.params.get(key))
-
+        values = {summary.params[key] for summary in summaries if key in summary.params}
         if len(values) < 2 and not _some_lack(key, summaries):
             continue
 
@@ -60,7 +55,7 @@ def differing_settings(summaries: Sequence[RunSummary]) -> dict[str, str]:
 
 def _some_lack(key: str, summaries: Sequence[RunSummary]) -> bool:
     """Whether some cells of one system, or of one data set, have the setting, and others don't."""
-    option = group(key)
+    option = "system" if key == LABEL else group(key)
     if option not in WITH_ABSENT_SETTINGS:
         return False
 
