@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from memeval.errors import WorldError
 from memeval.llm.in_flight import Finish, in_flight
+from memeval.llm.own_work import noting_collections
 from memeval.process.collector import rare_collections
 from memeval.runs.interrupt import is_listening, say, stopping
 from memeval.text.shown import one_line
@@ -55,7 +56,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.set_event_loop(loop)
         with stopping(by_keys, by_switch):
-            with rare_collections():
+            with rare_collections(), noting_collections():
                 _drive(loop, task)
 
             # A run that finished at the same moment counts as finished.

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from memeval.llm.metering import Ledger, metered
-from memeval.llm.own_work import Clocks, OwnWork, thread_time
+from memeval.llm.own_work import Clocks, OwnWork, noting_collections, thread_time
 from memeval.pipeline.isolate.call import Steps
 from memeval.records import Query, Retrieved, Role
 from memeval.systems.indexed import IndexedSystem, Ranked
@@ -221,11 +221,21 @@ def test_blocking_request_in_a_thread_counts_its_wall_time() -> None:
 
 
 def test_garbage_collection_does_not_count() -> None:
-    began, began_all = thread_time(), time.thread_time()
-    gc.collect()
+    # Two loops in two threads note the same collection.
+    with noting_collections(), noting_collections():
+        began, began_all = thread_time(), time.thread_time()
+        gc.collect()
 
     # The collection takes milliseconds; only the time of the calls themselves remains.
     assert thread_time() - began < (time.thread_time() - began_all) / 2
+
+
+def test_no_ctrl_c_is_lost_in_a_callback_outside_of_a_loop() -> None:
+    """Python ignores what a callback of the collector raises."""
+    with noting_collections():
+        assert any("own_work" in str(callback) for callback in gc.callbacks)
+
+    assert not any("own_work" in str(callback) for callback in gc.callbacks)
 
 
 def test_call_times_add_up_by_role_and_one_unknown_time_makes_them_none() -> None:
