@@ -354,7 +354,7 @@ CAUSES = {
     ),
     "not a directory|file exists": "a file is where a folder should be",
     "file is not a database|malformed|no such table": (
-        "the file is damaged, or is not an MLflow database"
+        "the file is damaged, or is not an MLflow database: move it away"
     ),
     "out-of-date database schema": (
         "it was made by a different version of MLflow: back it up, then run `mlflow db upgrade` "
