@@ -52,7 +52,7 @@ def read_answers(run: Run) -> list[JudgedAnswer]:
 
     Raises `UserError` for unreadable records, and for multiple-choice or graded answers.
     """
-    headline = {row.category for row in run.summary.categories if row.headline}
+    headline = run.summary.headline
     answers = []
     for record in run.read_records():
         # A rule reads choices: there is no judge whose errors could be corrected.

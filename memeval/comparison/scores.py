@@ -86,7 +86,7 @@ def read_scores(run: Run, metric: Metric) -> RunScores:
 
     Raises `UserError` naming file and line if its records can't be read.
     """
-    headline = {row.category for row in run.summary.categories if row.headline}
+    headline = run.summary.headline
     unknown = metric.of_calls and is_imported(run.summary)
     questions: dict[str, AskedQuestion] = {}
     columns: dict[str, list[float | None]] = {}

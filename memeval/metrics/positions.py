@@ -28,7 +28,7 @@ def position_measures(records: Sequence[Record]) -> dict[str, float | None]:
         "position_bias": position_bias(pairs),
         "random_accuracy": mean(1 / len(record.choices) for record in replied),
     }
-    for position in sorted({right for right, _ in pairs}):
+    for position in sorted(dict(pairs)):
         scores = [record.score for record in read if record.right_choices == (position,)]
         measures[f"accuracy_at_position/{position}"] = mean(scores)
 

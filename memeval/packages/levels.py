@@ -237,7 +237,7 @@ class _Verifier:
         return len(comparison.differences)
 
     def _headline_rows(self, run: Run) -> list[dict[str, Any]]:
-        headline = {row.category for row in run.summary.categories if row.headline}
+        headline = run.summary.headline
         rows = map(Record.to_json, self.records[run.key])
         return [row for row in rows if not headline or str(row["category"]) in headline]
 

@@ -217,7 +217,7 @@ def group(key: str) -> str:
 def follows(key: str, other: str, summaries: Sequence[RunSummary]) -> bool:
     """Whether one setting's value follows from another's in each of the cells."""
     pairs = {(summary.params.get(other), summary.params.get(key)) for summary in summaries}
-    return len(pairs) == len({first for first, _ in pairs})
+    return len(pairs) == len(dict(pairs))
 
 
 def header(key: str, keys: Sequence[str]) -> str:

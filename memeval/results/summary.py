@@ -181,6 +181,11 @@ class RunSummary:
         return self.status == STOPPED
 
     @property
+    def headline(self) -> frozenset[str]:
+        """The categories that count in the accuracy."""
+        return frozenset(row.category for row in self.categories if row.headline)
+
+    @property
     def found_nothing(self) -> bool:
         """Whether no question got anything from the memory."""
         return self.tags.get(FOUND_NOTHING) == "true"

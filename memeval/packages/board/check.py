@@ -74,5 +74,5 @@ def _conflicts_with(new: Package, pairs: set[tuple[str, str]], other: Package) -
 
 
 def _system_names(pairs: set[tuple[str, str]]) -> str:
-    systems = sorted({system for system, _ in pairs})
+    systems = sorted(dict(pairs))
     return ", ".join(one_line(system, 60) for system in systems[:5])

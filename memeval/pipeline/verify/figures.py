@@ -122,7 +122,7 @@ def _headline(summary: RunSummary, records: Sequence[Record]) -> Headline:
     if all(row.headline for row in summary.categories):
         return None
 
-    names = {row.category for row in summary.categories if row.headline}
+    names = summary.headline
     return frozenset(record.category for record in records if str(record.category) in names)
 
 

@@ -195,7 +195,7 @@ def witness_problems(summary: RunSummary, rows: Sequence[Row]) -> Iterator[str]:
         }
         recorded |= {f"{begin}:n": row.n, f"{begin}:scored": row.scored}
 
-    expected = figures(rows, {row.category for row in summary.categories if row.headline})
+    expected = figures(rows, summary.headline)
     differing = [
         name
         for name in {**recorded, **expected}

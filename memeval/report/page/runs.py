@@ -52,7 +52,7 @@ class PageRun(Struct, frozen=True, dict=True):
 
     @cached_property
     def _headline(self) -> frozenset[str]:
-        return frozenset(row.category for row in self.summary.categories if row.headline)
+        return self.summary.headline
 
 
 def questions_of(runs: Sequence[PageRun]) -> dict[str, Record]:

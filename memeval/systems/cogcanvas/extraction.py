@@ -111,7 +111,7 @@ class Extractor(Struct):
 
     async def _read(self, batch: Batch, reading: BatchReading, part: str | None = None) -> None:
         """Sends one request of a reading; `part` replaces the text of a batch's only chunk."""
-        here = {number for number, _ in batch}
+        here = dict(batch).keys()
         texts = tuple(chunk.text for _, chunk in batch)
         if part is not None:
             texts = (part,)
@@ -180,7 +180,7 @@ class Extractor(Struct):
         return True
 
     def _prompt(self, batch: Batch, texts: tuple[str, ...], reading: BatchReading) -> ExtractPrompt:
-        here = {number for number, _ in batch}
+        here = dict(batch).keys()
         known, quotes = list(reading.earlier), []
         for artifact in (*reading.first, *reading.artifacts):
             if artifact.chunk_index in here:

@@ -192,7 +192,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             reordered = await self.reordering.reorder(query.text, ranked[:count])
             ranked = reordered + ranked[count:]
 
-        positions = {position for position, _ in ranked}
+        positions = dict(ranked)
         unscored = [(position, None) for position in order if position not in positions]
         return [*ranked, *unscored]
 
