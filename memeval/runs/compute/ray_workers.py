@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -222,9 +223,7 @@ class RayWorkers:
         self._positions = list(range(self.processes))
         """Those that no worker has: the first ones have the larger parts of a limit."""
         self._starting: set[asyncio.Task[None]] = set()
-        self._waiting = 0
-        """Number of units that wait for a worker."""
-        self._changed = asyncio.Event()
+        self._waiting: deque[asyncio.Future[None]] = deque()
         self._failed_starts = 0
         """Workers in a row that died before they were ready."""
         self._error: Exception | None = None
@@ -273,15 +272,18 @@ class RayWorkers:
                 worker.open_count += 1
                 return worker
 
-            self._waiting += 1
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
             try:
-                await self._changed.wait()
-            finally:
-                self._waiting -= 1
+                await future
+            except asyncio.CancelledError:
+                # This task may have been woken at the same moment: another one looks instead.
+                self._wake()
+                raise
 
     def _even_share(self) -> int:
         """Units that a worker may have open, so that some are left for those that are starting."""
-        units = 1 + self._waiting + sum(worker.open_count for worker in self._workers)
+        units = 1 + len(self._waiting) + sum(worker.open_count for worker in self._workers)
         return math.ceil(units / (len(self._workers) + len(self._starting)))
 
     def _start_missing(self) -> None:
@@ -294,7 +296,7 @@ class RayWorkers:
             task = asyncio.create_task(self._start(heappop(self._positions)))
             self._starting.add(task)
             task.add_done_callback(self._starting.discard)
-            task.add_done_callback(lambda _: self._wake())
+            task.add_done_callback(lambda _: self._wake_all())
 
     async def _start(self, position: int) -> None:
         """Starts a worker, as soon as the cluster has a processor for it."""
@@ -357,9 +359,16 @@ class RayWorkers:
         self._start_missing()
 
     def _wake(self) -> None:
-        """Wakes the tasks that wait for a worker."""
-        self._changed.set()
-        self._changed.clear()
+        """Wakes one of the tasks that wait for a worker."""
+        while self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+                return
+
+    def _wake_all(self) -> None:
+        for _ in range(len(self._waiting)):
+            self._wake()
 
     async def _compute(self, worker: _WorkerHandle, unit: WorkUnit, keeper: Keeper) -> UnitDone:
         """The result of a unit. Raises `_DiedError` if the worker is gone."""
