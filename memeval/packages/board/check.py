@@ -20,7 +20,7 @@ def check_package(path: Path, *, most_bytes: int) -> list[str]:
     `UserError` if the file does not exist.
     """
     if not path.is_file() or path.suffix != SUFFIX:
-        raise UserError(f"board check: {one_line(path)} is not a {SUFFIX} file")
+        raise UserError(f"board check: {one_line(path)} is missing, or not a {SUFFIX} file")
 
     size = path.stat().st_size
     if size > most_bytes:
