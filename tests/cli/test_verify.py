@@ -129,7 +129,7 @@ def test_rows_without_seals_are_refused(finished: Path, tmp_path: Path) -> None:
             path.write_text(re.sub(r',"seal":"[0-9a-f]{16}"\}', "}", path.read_text()))
 
     done = memeval(home, "verify", first.name)
-    assert done.status == 1 and "lines are torn, damaged, edited" in done.out
+    assert done.status == 1 and "torn, damaged, edited" in done.out
 
     # A repeated run, whose folder is gone, uses none of these rows.
     for folder in folders(home):

@@ -39,6 +39,7 @@ from memeval.results import AnswerRow, IngestRow, TextStore, VerdictRow, texts_f
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import RowStore
 from memeval.store.opening import open_store
+from memeval.text.shown import counted
 
 T = TypeVar("T")
 S = TypeVar("S", bound=AbstractContextManager[Any])
@@ -214,7 +215,7 @@ class CellRun(CaseWork):
         for rows in (answers, verdicts):
             if rows.dropped:
                 self.progress.say(
-                    f"  {rows.dropped} lines of {rows.path} are torn, damaged, edited or from "
+                    f"  {rows.path}: {counted(rows.dropped, 'line')} torn, damaged, edited or from "
                     "another key: skipped"
                 )
 

@@ -47,7 +47,7 @@ from memeval.results.rows import answer_or_ingest, case_of_ingest
 from memeval.results.store import Parse, R, SoundRows
 from memeval.results.summary import PACKAGE_RUN, PACKAGE_TAG
 from memeval.text.redaction import holds_replacement
-from memeval.text.shown import one_line, some_of
+from memeval.text.shown import counted, one_line, some_of
 
 WAY_OUT = (
     "to repair it:  repeat its command, which recreates its folder; with --fresh also rows, texts "
@@ -358,9 +358,8 @@ class FolderCheck:
             return None
 
         if rows.dropped:
-            self.problems.append(
-                f"{name}: {rows.dropped} lines are torn, damaged, edited or from another key"
-            )
+            lines = counted(rows.dropped, "line")
+            self.problems.append(f"{name}: {lines} torn, damaged, edited or from another key")
 
         if not rows.has_header:
             self.problems.append(f"{name}: the header of its key is missing")

@@ -12,7 +12,7 @@ from memeval.results import Texts, VerdictRow
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import Json, StoredRow, read_rows
 from memeval.store.inventory import StoredItem, StoredKind
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 
 def verify_items(items: Iterable[StoredItem]) -> Iterator[tuple[StoredItem, list[str]]]:
@@ -38,7 +38,7 @@ def _rows(item: StoredItem, *, stage: str, parse: Callable[[Json], StoredRow]) -
 
     rows = read_rows(content, header, parse)
     if rows.dropped:
-        yield f"{rows.dropped} lines are torn, damaged, edited or from another key"
+        yield f"{counted(rows.dropped, 'line')} torn, damaged, edited or from another key"
 
 
 def _header(content: bytes) -> Json:
