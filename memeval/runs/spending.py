@@ -107,13 +107,10 @@ def confirm_cost(plan: Plan) -> None:
         what += f" ({'; '.join(estimate.uncounted)})"
 
     if not sys.stdin.isatty():
-        way_out = "raise confirm_above_usd, or leave it out"
-        if usd is None:
-            way_out = "leave confirm_above_usd out, or put the models' prices into prices.yaml"
-
+        known = "raise it" if usd is not None else "put the models' prices into prices.yaml"
         raise UserError(
             f"{what}: confirm_above_usd={bound:g} asks for confirmation, but there is no terminal",
-            way_out,
+            f"leave confirm_above_usd out, or {known}",
         )
 
     print(f"memeval: {what}. Continue? [y/N] ", end="", file=sys.stderr, flush=True)

@@ -60,18 +60,23 @@ def paper_table(
             "the table has no columns: no run has a category", "use:  --columns accuracy"
         )
 
-    asked = dict.fromkeys(count(summary.metrics.get("n_questions")) for summary in summaries)
-    repeats = dict.fromkeys(str(len(summary.repeats) or 1) for summary in summaries)
-    means = "" if [*repeats] == ["1"] else f", means of {' or '.join(repeats)} repeats"
     return PaperTable(
         headings=headings,
         names=names,
         columns=tuple(paper_columns),
         flags=tuple(tuple(flags(summary)) for summary in summaries),
         notes=tuple(dict.fromkeys(_notes(summaries, names, paper_columns, comparisons))),
-        caption=caption or f"{', '.join(datasets)}, {' or '.join(asked)} questions{means}.",
+        caption=caption or f"{', '.join(datasets)}, {_measured_on(summaries)}.",
         label=label or f"tab:{next(iter(datasets), 'memeval')}",
     )
+
+
+def _measured_on(summaries: Sequence[RunSummary]) -> str:
+    """`142 questions, means of 3 repeats`."""
+    asked = dict.fromkeys(count(summary.metrics.get("n_questions")) for summary in summaries)
+    repeats = dict.fromkeys(str(len(summary.repeats) or 1) for summary in summaries)
+    means = "" if [*repeats] == ["1"] else f", means of {' or '.join(repeats)} repeats"
+    return f"{' or '.join(asked)} questions{means}"
 
 
 def _columns_named(
@@ -276,6 +281,13 @@ def _notes(
     if described:
         yield f"Described, not tested: {', '.join(described)}."
 
+    yield from _notes_on_rows(summaries, names, measured)
+
+
+def _notes_on_rows(
+    summaries: Sequence[RunSummary], names: Sequence[Sequence[str]], measured: Sequence[str]
+) -> Iterator[str]:
+    """Warnings and flags, each once, with the rows that have it."""
     flagged: dict[str, list[str]] = {}
     for name, summary in zip(names, summaries, strict=True):
         for words in (*recall_warnings(summary, measured), *flags(summary)):

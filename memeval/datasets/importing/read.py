@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -102,9 +102,7 @@ def import_files(
         messages = cases.sorted_by_time(messages, log)
     if redactor is not None:
         messages = [_redacted(message, redactor) for message in messages]
-        for number, (case_id, question) in enumerate(questions):
-            values = map_strings(list(question.values()), redactor.redact)
-            questions[number] = redactor.redact(case_id), dict(zip(question, values, strict=True))
+        questions = list(_redacted_questions(questions, redactor))
 
     case = options.case or FORMS[form].case
     if options.windows is not None:
@@ -335,3 +333,12 @@ def _redacted(message: Message, redactor: Redactor) -> Message:
         message_id=message.message_id and redact(message.message_id),
         keys=keys,
     )
+
+
+def _redacted_questions(
+    questions: Iterable[tuple[str, dict[str, Any]]], redactor: Redactor
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    for case_id, question in questions:
+        # The names of the fields stay.
+        values = map_strings(list(question.values()), redactor.redact)
+        yield redactor.redact(case_id), dict(zip(question, values, strict=True))

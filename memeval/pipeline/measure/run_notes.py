@@ -50,32 +50,7 @@ def notes(
         yield Note(NoteKind.STOPPED, text)
 
     if found_nothing(rows, ingest_rows):
-        text = (
-            "No question got any context from the memory: its search found nothing. "
-            "python -m memeval check shows what it finds."
-        )
-        unfit = sum(NOTHING_FITS in row.notes for row in rows)
-        calls = list[StepCall]()
-        for row in rows:
-            for step in row.steps:
-                calls += step.calls
-
-        if cell.config.reader.name == TOOLS and not calls:
-            text = "No question got any context from the memory: the model called no tool."
-        elif calls and all(call.fault for call in calls):
-            text = "No question got any context from the memory: every call of a tool failed."
-        elif cell.config.context_tokens is not None:
-            text = (
-                "No question got any context from the memory: nothing was found, or no text fits "
-                f"into context_tokens={cell.config.context_tokens}."
-            )
-        elif unfit:
-            text = (
-                "No question got any context from the memory: its search found something for "
-                f"{unfit:,} of {len(rows):,} answers, but nothing fits into the system's budget."
-            )
-
-        yield Note(NoteKind.NOTHING_FOUND, text)
+        yield Note(NoteKind.NOTHING_FOUND, _why_nothing(cell, rows))
 
     yield from remarks(notes_on_questions(cell, rows))
     yield from remarks(_settings(cell, rows))
@@ -83,6 +58,34 @@ def notes(
     yield from remarks(_compressions(cell, ingest_rows))
     yield from remarks(_skipped_lines(finished))
     yield from remarks(finished.notes)
+
+
+def _why_nothing(cell: Cell, rows: Sequence[Record]) -> str:
+    """Why no question got any context."""
+    start = "No question got any context from the memory: "
+    calls = list[StepCall]()
+    for row in rows:
+        for step in row.steps:
+            calls += step.calls
+
+    if cell.config.reader.name == TOOLS and not calls:
+        return f"{start}the model called no tool."
+    if calls and all(call.fault for call in calls):
+        return f"{start}every call of a tool failed."
+    if cell.config.context_tokens is not None:
+        return (
+            f"{start}nothing was found, or no text fits into "
+            f"context_tokens={cell.config.context_tokens}."
+        )
+
+    unfit = sum(NOTHING_FITS in row.notes for row in rows)
+    if unfit:
+        return (
+            f"{start}its search found something for {unfit:,} of {len(rows):,} answers, but "
+            "nothing fits into the system's budget."
+        )
+
+    return f"{start}its search found nothing. python -m memeval check shows what it finds."
 
 
 def notes_of_rows(
@@ -158,13 +161,7 @@ def _settings(cell: Cell, rows: Sequence[Record]) -> Iterator[str]:
         yield "Retrieval only (stages=retrieve): nothing was answered or judged."
     # A custom system may answer without the reader.
     elif reads_offline(cell) and any(usage.role is Role.ANSWER for usage in usages(rows)):
-        # `random_k` draws its chunks by the repeat's seed; a custom class or a service may, too.
-        is_drawn = (
-            cell.config.system["name"] == "random_k"
-            or cell.source.settings.is_served
-            or not cell.has_built_in_system
-        )
-        agree = "" if is_drawn else " Repeats agree by construction."
+        agree = " Repeats agree by construction." if _repeats_agree(cell) else ""
         yield (
             "Answers come from the offline extractive reader: it is deterministic, and not a "
             f"language model.{agree}"
@@ -178,6 +175,13 @@ def _settings(cell: Cell, rows: Sequence[Record]) -> Iterator[str]:
 
     if cell.config.llm.name == "mock":
         yield "The mock model replaces a language model: its figures mean nothing."
+
+
+def _repeats_agree(cell: Cell) -> bool:
+    """Whether the system finds the same in each repeat, whatever its seed."""
+    # `random_k` draws its chunks by the seed; a custom class or a service may, too.
+    is_drawn = cell.config.system["name"] == "random_k" or cell.source.settings.is_served
+    return cell.has_built_in_system and not is_drawn
 
 
 def timing_notes(rows: Sequence[Record]) -> Iterator[str]:

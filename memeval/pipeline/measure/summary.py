@@ -25,6 +25,7 @@ from memeval.pipeline.measure.records import (
 )
 from memeval.pipeline.measure.run_notes import notes, shortened_notes
 from memeval.pipeline.measure.selection import has_score, measure
+from memeval.pipeline.measure.spending import Metrics
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.records import Status
@@ -141,18 +142,11 @@ def read_earlier(cell: Cell) -> EarlierRun:
 def summarise(
     cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Ingest]
 ) -> RunSummary:
-    headline = cell.dataset.headline
-    repeats = []
-    for number, repeat in enumerate(finished.repeats):
-        own_rows = [row for row in rows if row.repeat == number]
-        own_ingests = [row for row in ingest_rows if row.seed == repeat.seed]
-        measured = measure_repeat(own_rows, own_ingests, headline, imported=cell.is_imported)
-        repeats.append(measured | dict(cell.dataset.measures(own_rows)))
-
     # Of all repeats: one of them may have no reply that a metric needs.
     protocol_metrics = tuple(cell.dataset.measures(rows))
     figures = measure(
-        *(repeats, rows, ingest_rows, headline),
+        _measured_repeats(cell, finished, rows, ingest_rows),
+        *(rows, ingest_rows, cell.dataset.headline),
         protocol=protocol_metrics,
         has_score=has_score(cell),
     )
@@ -183,6 +177,22 @@ def summarise(
         statuses=statuses(rows),
         judge=judge_identity(cell),
     )
+
+
+def _measured_repeats(
+    cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Ingest]
+) -> list[Metrics]:
+    """The figures of each repeat, those of the data set's own protocol included."""
+    repeats = []
+    for number, repeat in enumerate(finished.repeats):
+        own_rows = [row for row in rows if row.repeat == number]
+        own_ingests = [row for row in ingest_rows if row.seed == repeat.seed]
+        measured = measure_repeat(
+            own_rows, own_ingests, cell.dataset.headline, imported=cell.is_imported
+        )
+        repeats.append(measured | dict(cell.dataset.measures(own_rows)))
+
+    return repeats
 
 
 def _repeat_results(
