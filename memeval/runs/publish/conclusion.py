@@ -77,17 +77,22 @@ class Conclusion(Struct, frozen=True):
 
     def write(self, *, draws: bool) -> tuple[list[Path], list[str]]:
         """Writes the comparison into the folder as Markdown, CSV, plots and pages; returns the
-        pages, and why something could not be drawn.
+        pages, and why something was not drawn.
 
         Raises `StorageError`.
         """
         from memeval.comparison.files import write_comparisons
+        from memeval.comparison.page import MOST_CELLS
         from memeval.report.comparison import comparison_csv, comparison_markdown
 
         tables = comparison_markdown(self.distinct), comparison_csv(self.distinct)
         write_comparisons(self.comparisons, self.folder, *tables)
         problems = self.draw(plots=draws)
         pages = [self.folder / f"comparison{group.suffix}.html" for group in self.compared]
+        if any(len(group.runs) > MOST_CELLS for group in self.compared):
+            choose = "choose some:  python -m memeval compare system=bm25,rag"
+            problems.append(f"no page: it would show more than {MOST_CELLS} runs; {choose}")
+
         return list(filter(Path.exists, pages)), problems
 
     def draw(self, *, plots: bool = True) -> list[str]:
