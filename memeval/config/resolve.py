@@ -139,6 +139,9 @@ def _resolve_judge_alone(llm: LlmConfig) -> None:
     judge, unset = llm.judge, JudgeModelConfig()
     if judge.model is not None:
         check_roles(llm)
+        if judge.base_url is None:
+            judge.api_key_env = judge.api_key_env or llm.api_key_env
+
         judge.base_url = _address(judge.base_url)
         return
 

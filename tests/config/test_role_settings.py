@@ -53,6 +53,19 @@ def test_max_tokens_null_inherits_that_of_the_answers() -> None:
     assert settings_of_role(llm, JUDGE).max_tokens == 512
 
 
+def test_judge_beside_the_offline_reader_gets_the_key_of_the_default_url(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    llm = resolved(name="extractive", base_url=None, judge={"model": "judge"}).llm
+    judge = settings_of_role(llm, JUDGE)
+    assert judge.base_url == "https://api.openai.com/v1"
+    assert judge.api_key_env == "OPENAI_API_KEY"
+
+    with pytest.raises(UserError, match="llm's key is not sent there"):
+        resolved(name="extractive", base_url=None, judge={"model": "judge", "base_url": REMOTE})
+
+
 @pytest.mark.parametrize("own", [{"model": "other"}, {"base_url": "http://localhost:2/v1"}])
 def test_parameters_of_a_model_are_not_sent_to_another(own: dict[str, Any]) -> None:
     llm = resolved(
