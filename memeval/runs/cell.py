@@ -18,7 +18,7 @@ from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import endpoint_settings, sampling_of
 from memeval.results import NoteKind, RunSummary
-from memeval.runs.display.progress import RunDisplay
+from memeval.runs.display.progress import RunDisplay, already_done
 from memeval.runs.invocation import Invocation
 from memeval.runs.loop import run_loop
 from memeval.runs.plan import earlier_run, say_damage
@@ -122,9 +122,7 @@ def complete_cell(
             run = make_run or partial(CellRun, processes=processes, computing=workers)
             summary = run_loop(run(cell, progress).run(partial(finish, cell)))
         else:
-            progress.say(
-                f"  already done: reused {sum(summary.statuses.values())} results, no API calls"
-            )
+            progress.say(f"  {already_done(summary)}")
             summary = refile(cell, summary)
 
     if published_url is not None:

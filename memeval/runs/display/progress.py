@@ -12,10 +12,11 @@ from msgspec import Struct
 
 from memeval.pipeline.execute.progress import Progress as Reports
 from memeval.records import Usage
+from memeval.results import RunSummary
 from memeval.runs.display.live import LiveFigures, duration
 from memeval.runs.display.terminal import drawing_stream
 from memeval.text.redaction import redacted
-from memeval.text.shown import printable
+from memeval.text.shown import counted, printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -312,3 +313,9 @@ def rate(computed: int, seconds: float) -> str:
 def short(value: float) -> str:
     """The value with one decimal if it is below ten, else without decimals."""
     return f"{value:.1f}" if value < 10 else f"{value:.0f}"
+
+
+def already_done(summary: RunSummary) -> str:
+    """Says that a run was finished before."""
+    reused = counted(sum(summary.statuses.values()), "result")
+    return f"already done: reused {reused}, no API calls"

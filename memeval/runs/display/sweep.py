@@ -13,7 +13,7 @@ from memeval.llm.load import busy_line
 from memeval.metrics.formats import short_count
 from memeval.records import Usage
 from memeval.runs.display.live import LiveFigures, cost, duration
-from memeval.runs.display.progress import EVERY_S, LONG_S, Heartbeat, Stages
+from memeval.runs.display.progress import EVERY_S, LONG_S, Heartbeat, Stages, already_done
 from memeval.runs.display.terminal import drawing_stream, folded
 from memeval.runs.plan import CellOutcome, Plan, PlannedCell
 from memeval.text.redaction import redacted
@@ -184,8 +184,7 @@ class SweepDisplay:
             self.say(f"{position} {name}: failed{where}")
         elif outcome.reused and outcome.summary is not None:
             self._reused += 1
-            count = sum(outcome.summary.statuses.values())
-            self.say(f"{position} {name}: already done: reused {count} results, no API calls")
+            self.say(f"{position} {name}: {already_done(outcome.summary)}")
         else:
             end = cell.text if cell else "finished"
             if outcome.summary is not None and outcome.summary.is_stopped:
