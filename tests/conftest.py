@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +20,12 @@ from tables import leave_out
 # A busy machine must not fail a test, so there is no deadline.
 settings.register_profile("memeval", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("memeval")
+
+# A runner under nohup, or in the background of a script, ignores these signals, and so would the
+# processes that tests start.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 # Collection creates about a million objects that stay, so garbage collection would find nothing.
 gc.disable()
