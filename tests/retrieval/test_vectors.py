@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from memeval.errors import ModelError
+from memeval.process.leftovers import owner
 from memeval.retrieval.dense import DenseIndex
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.vectors import VectorIndex, load_vectors
@@ -97,7 +98,9 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def folders() -> set[str]:
-    return {path.name for path in Path(tempfile.gettempdir()).glob("memeval-chroma-*")}
+    """Those of this process: other tests may run at the same time."""
+    own = f"memeval-chroma-{owner()}-*"
+    return {path.name for path in Path(tempfile.gettempdir()).glob(own)}
 
 
 @pytest.mark.slow
