@@ -152,14 +152,14 @@ def _convert(key: str, value: Any, wanted: Any, *, loosely: bool) -> Any:
     # A whole number is a number, too. Interpolations of the environment are strings.
     is_whole = type(value) is int and wanted is float
     if is_whole or (loosely and type(value) in (str, int, float)):
-        with suppress(ValueError, KeyError):
+        with suppress(ValueError, KeyError, OverflowError):
             return _CONVERSIONS[wanted](value)
 
     hints = []
     if isinstance(value, list | tuple):
         hints = [f"to compare several, in a sweep:  {key}={','.join(map(str, value))}"]
 
-    shown = "null" if value is None else value
+    shown = "null" if value is None else one_line(value, 60)
     raise UserError(f"{key} must be {_TYPE_WORDS[wanted]}, not '{shown}'", *hints)
 
 

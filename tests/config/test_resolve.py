@@ -46,6 +46,7 @@ def refusal(**values: Any) -> str:
         ({"num_runs": 2.5}, "num_runs must be a whole number, not '2.5'"),
         ({"num_runs": True}, "num_runs must be a whole number, not 'True'"),
         ({"num_runs": None}, "num_runs must be a whole number, not 'null'"),
+        ({"min_coverage": 10**400}, f"min_coverage must be a number, not '1{'0' * 58}…'"),
         ({"min_coverage": "most"}, "min_coverage must be a number, not 'most'"),
         ({"min_coverage": 1.01}, "min_coverage must be at most 1, not 1.01"),
         ({"min_coverage": math.nan}, "min_coverage must be a finite number, not nan"),
