@@ -172,7 +172,7 @@ def _split_command(arguments: list[str]) -> tuple[str, list[str]]:
                 value = " ".join(arguments[1:]).lstrip("= ").partition(" ")[0] or "..."
                 raise UserError(
                     f"'{arguments[0]}' is a setting, not a command",
-                    f"no space around its =:  {arguments[0]}={one_line(value)}",
+                    f"write it without spaces:  {arguments[0]}={one_line(value)}",
                 )
 
             raise unknown(

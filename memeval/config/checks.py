@@ -218,8 +218,8 @@ def check_overrides(words: list[str]) -> None:
     for word in words:
         if word.lstrip("+").startswith("hydra.sweeper.params."):
             raise UserError(
-                "hydra.sweeper.params works in files only: here, give a field several values",
-                "for example:  python -m memeval -m top_k=5,10",
+                "hydra.sweeper.params works only in files",
+                "on the command line, give several values:  python -m memeval -m top_k=5,10",
             )
 
         override = _OVERRIDE.fullmatch(word)

@@ -13,9 +13,9 @@ from memeval.errors import UserError
 from memeval.text.shown import some_of
 from memeval.text.yaml_files import load_yaml
 
-BY_SLASH = "chosen with a slash:  hydra/launcher=ray"
+BY_SLASH = "use a slash:  hydra/launcher=ray"
 _OUTPUTS_HINT = "results go to outputs/ of the home; to set it:  export MEMEVAL_HOME=FOLDER"
-_RATES_HINT = "requests at a time, per URL and key; a 429 is waited for:  llm.max_concurrency=4"
+_RATES_HINT = "to limit how many requests are open at a time:  llm.max_concurrency=4"
 _HINTS = {
     "launcher": BY_SLASH,
     "sweeper": BY_SLASH,

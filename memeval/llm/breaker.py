@@ -233,9 +233,9 @@ class Breaker(Struct):
 def _way_out(setback: Setback, option: str, role: str) -> str:
     """A hint for a user when the first call of an endpoint, for the model of a role, failed."""
     if setback.status in (401, 403):
-        return f"check that the key is set, and right:  {role}.api_key_env names its variable"
+        return f"check that the key is set and correct:  {role}.api_key_env names its variable"
     if setback.status == 404:
-        return f"check the model, and the URL (most end in /v1):  {role}.model=… {option}=…"
+        return f"check the model and the URL (most end in /v1):  {role}.model=… {option}=…"
 
     if setback.status == 429:
         return f"use another key or model:  {role}.api_key_env=… {role}.model=…"

@@ -127,7 +127,7 @@ def status_setback(
 
     page = is_error_page(content, headers.get("content-type", ""))
     if proxy is not None and page and status in (500, 502, 503):
-        what = f"HTTP {status} by way of the proxy {one_line(proxy, 80)}"
+        what = f"HTTP {status} through the proxy {one_line(proxy, 80)}"
         return Setback(what, FaultKind.UNREACHABLE, status=status)
 
     return _of_error(status, f"HTTP {status}", headers, content)

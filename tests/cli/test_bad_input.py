@@ -160,8 +160,8 @@ MISTAKES = [
     ),
     # sweeps
     mistake("-m system=glob(bm52*)", "the sweep has no runs", way_out="--help GROUP"),
-    mistake("+hydra.sweeper.params.x=1", "works in files only", way_out="-m top_k=5,10"),
-    mistake("-m hydra.sweeper.params.top_k=5,10", "works in files only", way_out="-m top_k=5,10"),
+    mistake("+hydra.sweeper.params.x=1", "works only in files", way_out="-m top_k=5,10"),
+    mistake("-m hydra.sweeper.params.top_k=5,10", "works only in files", way_out="-m top_k=5,10"),
     mistake("-m seed=range(0)", "the sweep has no runs: its glob() matches no option"),
     mistake("system=glob(bm*)", "has several values", way_out="-m 'system=glob(bm*)'"),
     mistake("label='a,b',c", "has several values", way_out="""-m 'label='"'"'a,b'"'"',c'"""),

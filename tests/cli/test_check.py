@@ -180,7 +180,7 @@ def test_url_without_a_known_protocol_is_one_error(tmp_path: Path) -> None:
     assert (done.status, done.out) == (2, "")
     assert (
         done.told
-        == f"memeval: {service.address} replied properly in none of the protocols that check knows"
+        == f"memeval: {service.address} did not reply properly in any protocol that check knows"
     )
     assert [line.split(":")[0].strip() for line in done.err.splitlines()[1:]] == [
         "memeval",

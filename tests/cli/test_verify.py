@@ -158,7 +158,7 @@ def test_run_of_version_0_1_is_refused_with_a_way_out(finished: Path, tmp_path: 
     path.write_text(json.dumps(content), encoding="utf-8")
     done = memeval(home, "verify", str(path.parent))
     assert done.status == 1 and f"{path} has no digest: it was written by memeval 0.1" in done.out
-    assert "repeat its command, which recreates its folder" in done.out
+    assert "repeat its command, which rewrites its folder" in done.out
 
     done = memeval(home, "show", path.parent.name)
     assert (

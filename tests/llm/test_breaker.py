@@ -102,7 +102,7 @@ class RefusingProxy(LoopbackServer):
         ("https_proxy", "locked", "the proxy replied 407: "),
         ("http_proxy", "locked", "HTTP 407, the proxy refused the login"),
         ("https_proxy", "alone", "the proxy can't connect to api.invalid: 503"),
-        ("http_proxy", "alone", "HTTP 503 by way of the proxy http://127.0.0.1"),
+        ("http_proxy", "alone", "HTTP 503 through the proxy http://127.0.0.1"),
         ("https_proxy", "absent", "connection refused by the proxy 127.0.0.1"),
         ("http_proxy", "socks5://localhost", "the proxy socks5://localhost is not an HTTP proxy"),
     ],
@@ -130,7 +130,7 @@ def test_endpoint_that_is_called_later_is_probed_with_the_first_call() -> None:
 @pytest.mark.parametrize(
     ("fault", "told", "hint"),
     [
-        ("unauthorised", "the key was refused", "is set, and right:  llm.api_key_env"),
+        ("unauthorised", "the key was refused", "is set and correct:  llm.api_key_env"),
         ("not_found", "unknown URL or model", "(most end in /v1):  llm.model"),
         ("quota", "insufficient_quota", "use another key or model"),
     ],

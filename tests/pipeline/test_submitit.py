@@ -54,7 +54,7 @@ def test_submitit_processes_give_the_same_answers(memeval: Command, tmp_path: Pa
         assert endpoint.count() == 2 * calls and endpoint.peak <= 2
 
     assert "Traceback" not in done.stderr
-    assert done.stderr.startswith("each run is a job of submitit; their output is in ")
+    assert done.stderr.startswith("each run is a submitit job; the jobs' output is in ")
     assert answers(one) == answers(other) and len(answers(one)) == 2
 
 

@@ -258,7 +258,5 @@ def test_program_without_any_known_protocol_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(discovery, "WAIT_S", 5.0)
-    with pytest.raises(
-        UserError, match="replied properly in none of the protocols that check knows"
-    ):
+    with pytest.raises(UserError, match="did not reply properly in any protocol that check knows"):
         of_command(f"{sys.executable} -c pass")

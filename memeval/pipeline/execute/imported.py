@@ -29,7 +29,7 @@ MOST_NAMED = 10
 """How many ids a note names; the others are counted."""
 
 
-ROW = 'one row a line:  {"question_id": "conv-26/q0", "hypothesis": "7 May 2023"}'
+ROW = 'one row per line:  {"question_id": "conv-26/q0", "hypothesis": "7 May 2023"}'
 UNKNOWN = "unknown: ids that are not in the data set, left out"
 NOT_ASKED = "not asked: answers to questions that were not chosen, left out"
 REPEATED = "repeated: more rows with the same id; the first one counts"

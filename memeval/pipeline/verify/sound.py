@@ -50,8 +50,8 @@ from memeval.text.redaction import holds_replacement
 from memeval.text.shown import counted, one_line, some_of
 
 WAY_OUT = (
-    "to repair it:  repeat its command, which recreates its folder; with --fresh also rows, texts "
-    "and memories, from the cached replies; a run of a package: unpack that again"
+    "to repair it:  repeat its command, which rewrites its folder (with --fresh, also rows, texts "
+    "and memories, from cached replies); if it came in a package, unpack that again"
 )
 OTHER_PRICES = "costs: other prices are in force; the command of an own run computes them again"
 WITHOUT_ROWS = "is missing: the records can't be compared with rows"

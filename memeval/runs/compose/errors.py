@@ -106,7 +106,7 @@ def _unparsed_error(word: str) -> UserError:
         hints = [f"quote the value twice:  \"{key}='{value}'\""]
         if value.endswith(","):
             listed = value.rstrip(",")
-            hints.insert(0, f"a list has no space, and no comma at its end:  {key}={listed}")
+            hints.insert(0, f"leave out spaces and the last comma:  {key}={listed}")
 
     return UserError(f"'{word}' can't be read as group=option or field=value", *hints)
 

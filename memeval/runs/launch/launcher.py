@@ -165,4 +165,4 @@ class PrepareLauncher(Callback):
             # The jobs print into files: nothing else is shown before the last one ends.
             folder = str(OmegaConf.select(config, "hydra.launcher.submitit_folder"))
             folder = folder.removesuffix("/%j")
-            print(f"each run is a job of submitit; their output is in {folder}", file=sys.stderr)
+            print(f"each run is a submitit job; the jobs' output is in {folder}", file=sys.stderr)

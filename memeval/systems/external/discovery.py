@@ -148,7 +148,7 @@ async def _first_of(
         raise UserError(next(iter(reasons.values())))
 
     hints = [f"{contract}: {reasons[contract]}" for contract in tries]
-    raise UserError(f"{name} replied properly in none of the protocols that check knows", *hints)
+    raise UserError(f"{name} did not reply properly in any protocol that check knows", *hints)
 
 
 async def _http(values: Mapping[str, Any]) -> Option:
