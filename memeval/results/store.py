@@ -253,8 +253,8 @@ class RowStore(Generic[R]):
         content = self.path.read_bytes()
         self._found = read_rows(content, self.header, self._parse)
         if self._found.dropped:
-            # `verify` would report a damaged line for good, and the next row would be appended to
-            # a torn one and be lost with it. Rows of another key are left to it.
+            # `verify` would always report a damaged line, and the next row would be appended to a
+            # torn one and be lost with it. Rows of another key are kept for it.
             others = {header + b"\n" for header in _HEADER.findall(content)}
             lines = _sealed_lines(content, {_beginning(self.header), *others})
             if not self._found.has_header:

@@ -178,7 +178,7 @@ def _settings(cell: Cell, rows: Sequence[Record]) -> Iterator[str]:
 
 
 def _repeats_agree(cell: Cell) -> bool:
-    """Whether the system finds the same in each repeat, whatever its seed."""
+    """Whether the system finds the same in each repeat, under any seed."""
     # `random_k` draws its chunks by the seed; a custom class or a service may, too.
     is_drawn = cell.config.system["name"] == "random_k" or cell.source.settings.is_served
     return cell.has_built_in_system and not is_drawn

@@ -150,8 +150,8 @@ FOLDER = "JOBLIB_TEMP_FOLDER"
 
 
 class PrepareLauncher(Callback):
-    """Gives joblib a folder whose name its processes have in their environment, and says where the
-    output of submitit's jobs is.
+    """Gives joblib a folder whose name its processes have in their environment, and prints the
+    folder with the output of submitit's jobs.
 
     Some of joblib's processes outlive a parent that was killed: the guardian finds them by the
     folder's name.
