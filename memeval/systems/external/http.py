@@ -26,7 +26,7 @@ from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.transport import Transport
 from memeval.records import Role
 from memeval.systems.base import INGEST, IS_ESTIMATE, NOT_NEGATIVE, POSITIVE, RUNTIME, DumpItem
-from memeval.systems.external import remote, wire
+from memeval.systems.external import remote
 from memeval.systems.external.contracts import CONTRACTS, OWN
 from memeval.systems.external.http_tools import (
     CASE,
@@ -187,18 +187,19 @@ class HttpMemory(ServedMemory):
         body = {name: value for name, value in arguments.items() if name != CASE}
         role = Role.INGEST if tool.is_writing else Role.ANSWER
         try:
-            reply = await self._call(tool.path, body, role)
+            result = await self._call(
+                tool.path,
+                body,
+                lambda reply: read_result(reply, self._results_of, self.settings.no_results),
+                role,
+            )
         except MemoryServiceError as error:
             if isinstance(error.__cause__, ToolError):
                 return ToolResult(str(error), is_error=True)
             raise
 
-        result = read_result(reply, self._read_results, self.settings.no_results)
         self._check_separate(result.text, f"the result of '{tool.name}'")
         return result
-
-    def _read_results(self, reply: wire.Json) -> wire.SearchResults:
-        return self._sift(self._read(lambda: wire.read_results(reply, self._ids.turns)))
 
     async def dump(self) -> list[DumpItem] | None:
         """Everything that the service has stored, as it lists it."""
@@ -207,7 +208,7 @@ class HttpMemory(ServedMemory):
             return None
 
         items: list[DumpItem] = []
-        for stored in self._read_results(await self._call(path, {})).results:
+        for stored in (await self._call(path, {}, self._results_of)).results:
             turn_ids = list(stored.turn_ids)
             items.append({"kind": "stored", "text": stored.text, "turn_ids": turn_ids})
 

@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from msgspec import structs
 
 from memeval.errors import MemevalError, MemoryServiceError, ModelError, UserError, unknown
+from memeval.llm.endpoint import as_object
 from memeval.llm.metering import current_ledger
 from memeval.llm.tokens import count_tokens
 from memeval.records import (
@@ -58,6 +59,7 @@ FIRST_POLL_S, SLOWEST_POLL_S = 0.05, 5.0
 FORGET_S = 10.0
 """The longest wait for a service to forget a finished case."""
 
+T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 
 _all_lines = ConversationLines()
@@ -168,7 +170,7 @@ class ServedMemory(RecallSystem):
     async def reset(self) -> None:
         self._forget_all()
         self._namespaces = [self.namespace]
-        await self._call("reset", {})
+        await self._call("reset", {}, as_object)
         self._was_reset = True
 
     def _namespace_of(self, user: str) -> str:
@@ -177,7 +179,7 @@ class ServedMemory(RecallSystem):
 
     async def begin_namespace(self, namespace: str) -> None:
         """Creates the empty namespace of another user."""
-        await self._call("reset", {"namespace": namespace})
+        await self._call("reset", {"namespace": namespace}, as_object)
 
     def _forget_all(self) -> None:
         self._waiting: list[MemoryChunk] = []
@@ -211,8 +213,9 @@ class ServedMemory(RecallSystem):
 
         chunks = [wire.chunk_json(chunk, self._ids) for chunk in batch]
         body = {"namespace": namespace, "chunks": chunks}
-        reply = await self._call("ingest", body, Role.INGEST)
-        lost = self._read(lambda: wire.read_lost(reply, len(batch)))
+        lost = await self._call(
+            "ingest", body, lambda reply: wire.read_lost(reply, len(batch)), Role.INGEST
+        )
         self._sent += len(batch)
         self._lost += lost or 0
         # A service that never reports losses leaves the count to the engine (`health`).
@@ -226,8 +229,7 @@ class ServedMemory(RecallSystem):
         waited, pause = 0.0, FIRST_POLL_S
         began = time.monotonic()
         while True:
-            reply = await self._call("ready", {"namespace": namespace}, Role.INGEST)
-            if self._read(lambda: wire.read_ready(reply)):  # noqa: B023 - called at once
+            if await self._call("ready", {"namespace": namespace}, wire.read_ready):
                 return
 
             # The larger of both: requests take time that the pauses don't include, and in a test
@@ -256,9 +258,7 @@ class ServedMemory(RecallSystem):
         if operation not in self.settings.offered:
             return None
 
-        reply = await self._call(operation, body, Role.INGEST)
-        items: int | None = self._read(lambda: wire.read_items(reply))
-        return items
+        return await self._call(operation, body, wire.read_items, Role.INGEST)
 
     def health(self) -> IngestHealth | None:
         if not self._tells_losses:
@@ -284,16 +284,16 @@ class ServedMemory(RecallSystem):
 
     async def _search(self, query: Query, depth: int) -> wire.SearchResults:
         body = {"namespace": self._namespace_of(query.user), **wire.search_json(query, depth)}
-        reply = await self._call("search", body, Role.ANSWER)
-        search = self._sift(self._read(lambda: wire.read_results(reply, self._ids.turns)))
+        search = await self._call("search", body, self._results_of, Role.ANSWER)
         self._add_remarks(search, depth)
         return structs.replace(search, results=search.results[:depth])
 
     async def _answer_of_service(self, query: Query) -> Answer:
         top_k = self.parts.top_k
         body = {"namespace": self._namespace_of(query.user), **wire.answer_json(query, top_k)}
-        reply = await self._call("answer", body, Role.ANSWER)
-        text, search = self._read(lambda: wire.read_answer(reply, self._ids.turns))
+        text, search = await self._call(
+            "answer", body, lambda reply: wire.read_answer(reply, self._ids.turns), Role.ANSWER
+        )
         if search is None:
             return Answer(text=text)
 
@@ -309,6 +309,9 @@ class ServedMemory(RecallSystem):
             ranking=ranking,
             context_tokens=sum(count_tokens(result.text) for result in results),
         )
+
+    def _results_of(self, reply: wire.Json) -> wire.SearchResults:
+        return self._sift(wire.read_results(reply, self._ids.turns))
 
     def _sift(self, search: wire.SearchResults) -> wire.SearchResults:
         """The results, without those that have no text and placeholders for an empty search.
@@ -379,47 +382,40 @@ class ServedMemory(RecallSystem):
             )
 
     async def _call(
-        self, operation: str, body: Mapping[str, Any], role: Role | None = None
-    ) -> Mapping[str, Any]:
+        self,
+        operation: str,
+        body: Mapping[str, Any],
+        read: Callable[[wire.Json], T],
+        role: Role | None = None,
+    ) -> T:
+        """The result of `read` on the reply; `role` is that of the model calls that it reports."""
         if self._service is None:
             is_estimate = self.parts.extra.get(IS_ESTIMATE)
             self._service = EstimateService() if is_estimate else self.open_service()
 
         try:
             reply = await self._service.call(operation, {"namespace": self.namespace, **body})
+            if reply.setback is not None:
+                current_ledger().remarks[TRIED_AGAIN] = (
+                    f"requests to {self._name} were repeated after: {one_line(reply.setback)}"
+                )
+
+            if role is not None:
+                self._count(reply.content, role)
+
+            return read(reply.content)
         except wire.WireError as error:
-            raise self._schema_error(error) from error
+            raise MemoryServiceError(
+                f"{self._name} sent a reply that does not match the schema: {error}"
+            ) from error
         except ModelError as error:
             raise MemoryServiceError(str(error)) from error
 
-        if reply.setback is not None:
-            current_ledger().remarks[TRIED_AGAIN] = (
-                f"requests to {self._name} were repeated after: {one_line(reply.setback)}"
-            )
-
-        if role is not None and operation != "ready":
-            self._count(reply.content, role)
-
-        return reply.content
-
     def _count(self, reply: Mapping[str, Any], role: Role) -> None:
         """Adds the model calls that a reply reports to those of the answer or the ingest."""
-        usages = self._read(lambda: wire.read_usages(reply, role))
-        current_ledger().usages.extend(usages)
+        current_ledger().usages.extend(wire.read_usages(reply, role))
         if reply.get("usage") is None:
             current_ledger().remarks[USAGE_UNKNOWN] = "the service does not report tokens"
-
-    def _read(self, read: Callable[[], Any]) -> Any:
-        """The result of `read`; an error names the service."""
-        try:
-            return read()
-        except wire.WireError as error:
-            raise self._schema_error(error) from error
-
-    def _schema_error(self, error: wire.WireError) -> MemoryServiceError:
-        return MemoryServiceError(
-            f"{self._name} sent a reply that does not match the schema: {error}"
-        )
 
     @property
     def _name(self) -> str:
