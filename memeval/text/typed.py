@@ -37,3 +37,11 @@ def convert(content: Any, wanted: type[T]) -> T:
     """
     decoder(wanted)
     return msgspec.convert(content, wanted)
+
+
+def fault_in(error: ValueError) -> str:
+    """What msgspec found wrong, after the path of the member: `usage[0].calls: expected …`."""
+    what, _, path = str(error).partition(" - at `$")
+    what = what[:1].lower() + what[1:]
+    path = path.rstrip("`").removeprefix(".")
+    return f"{path}: {what}" if path else what

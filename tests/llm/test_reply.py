@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -408,11 +409,11 @@ def vectors(*rows: Any, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("sent", "told"),
     [
-        ({}, "no list of vectors"),
-        ({"data": None}, "no list of vectors"),
-        ({"data": {}}, "no list of vectors"),
-        ({"data": ["x", "y"]}, "no list of vectors"),
-        ({"error": {"message": "x"}}, "no list of vectors"),
+        ({}, "missing required field `data`"),
+        ({"data": None}, "data: expected `array`"),
+        ({"data": {}}, "data: expected `array`"),
+        ({"data": ["x", "y"]}, "expected `object`, got `str`"),
+        ({"error": {"message": "x"}}, "missing required field `data`"),
         (vectors([1.0, 0.0]), "1 vectors for 2 texts"),
         (vectors([1.0], [1.0], [1.0]), "3 vectors for 2 texts"),
         (vectors([1.0, 0.0], [0.0, 0.0]), "all zeros"),
@@ -420,33 +421,33 @@ def vectors(*rows: Any, **more: Any) -> dict[str, Any]:
         (vectors([1.0, 0.0], [float("nan"), 0.0]), "not finite"),
         (vectors([1.0, 0.0], [float("inf"), 0.0]), "not finite"),
         (vectors([1.0, 0.0], [1e300, 0.0]), "beyond"),
-        (vectors([1.0, 0.0], [10**400, 0.0]), "not lists of numbers"),
+        (vectors([1.0, 0.0], [10**400, 0.0]), "out of range"),
         (vectors([1.0, 0.0], [1.0]), "equal length"),
-        (vectors([1.0], []), "not a list of numbers"),
-        (vectors([1.0, 0.0], None), "not a list of numbers"),
-        (vectors([1.0, 0.0], {"0": 1.0}), "not a list of numbers"),
-        (vectors([1.0, 0.0], ["1", "0"]), "not lists of numbers"),
-        (vectors([1.0, 0.0], [None, 1.0]), "not lists of numbers"),
-        (vectors([1.0, 0.0], [[1.0], [0.0]]), "equal length"),
-        (vectors([[1.0]], [[1.0]]), "equal length"),
-        (vectors([True, False], [True, True]), "not lists of numbers"),
+        (vectors([1.0], []), "equal length"),
+        (vectors([1.0, 0.0], None), "expected `str | array`, got `null`"),
+        (vectors([1.0, 0.0], {"0": 1.0}), "expected `str | array`, got `object`"),
+        (vectors([1.0, 0.0], ["1", "0"]), "expected `float`, got `str`"),
+        (vectors([1.0, 0.0], [None, 1.0]), "expected `float`, got `null`"),
+        (vectors([1.0, 0.0], [[1.0], [0.0]]), "expected `float`, got `array`"),
+        (vectors([[1.0]], [[1.0]]), "expected `float`, got `array`"),
+        (vectors([True, False], [True, True]), "expected `float`, got `bool`"),
         (vectors([1.0, 0.0], "!!!"), "base64"),
         (vectors([1.0, 0.0], "AAA="), "base64"),
         ({"data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]}, "indices"),
         ({"data": [{"index": 0, "embedding": [1.0]}, {"index": 2, "embedding": [1.0]}]}, "indices"),
-        ({"data": [{"index": 0, "embedding": [1.0]}, {"embedding": [1.0]}]}, "no valid index"),
+        ({"data": [{"index": 0, "embedding": [1.0]}, {"embedding": [1.0]}]}, "indices"),
         (
             {"data": [{"index": "0", "embedding": [1.0]}, {"index": "1", "embedding": [1.0]}]},
-            "no valid index",
+            "index: expected `int | null`",
         ),
         (
             {"data": [{"index": True, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]},
-            "no valid index",
+            "index: expected `int | null`",
         ),
     ],
 )
 def test_unsound_vectors_are_refused(sent: dict[str, Any], told: str) -> None:
-    with pytest.raises(UnsoundReplyError, match=told):
+    with pytest.raises(UnsoundReplyError, match=re.escape(told)):
         read_vectors(sent, 2, None)
 
 

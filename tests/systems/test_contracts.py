@@ -180,34 +180,39 @@ def reply(**members: Any) -> Callable[[dict[str, Any]], Any]:
 @pytest.mark.parametrize(
     ("contract", "operation", "answered", "told"),
     [
-        ("aml", "add", reply(success=False), "success must be true, but is False"),
+        ("aml", "add", reply(success=False), "success must be true, but is false"),
         (
             "aml",
             "add",
             reply(success=False, error="quota"),
-            "success must be true, but is False: quota",
+            "success must be true, but is false: quota",
         ),
-        ("aml", "add", reply(request_id="other"), "request_id must be 'add-"),
-        ("aml", "search", lambda body: (200, {}), "data must be a list, but is missing"),
-        ("aml", "search", lambda body: (200, {"data": [7]}), "data[0] must be an object"),
+        ("aml", "add", reply(request_id="other"), 'request_id must be "add-'),
+        ("aml", "search", lambda body: (200, {}), "object missing required field `data`"),
+        (
+            "aml",
+            "search",
+            lambda body: (200, {"data": [7]}),
+            "data[0]: expected `object`, got `int`",
+        ),
         (
             "aml",
             "search",
             lambda body: (200, {"data": [{"content": 5}]}),
-            "data[0].content must be a string, but is 5",
+            "data[0].content: expected `str`, got `int`",
         ),
         (
             "aml",
             "search",
             lambda body: (200, {"data": [{"content": "x", "score": "high"}]}),
-            "data[0].score must be a number, but is 'high'",
+            "data[0].score: expected `float | null`, got `str`",
         ),
-        ("add_search_reset", "add", lambda body: (200, {}), "ok must be true, but is missing"),
+        ("add_search_reset", "add", lambda body: (200, {}), "ok must be true, but is null"),
         (
             "add_search_reset",
             "search",
             lambda body: (200, {"results": [{"text": "x"}]}),
-            "results[0].memory must be a string, but is missing or null",
+            "results[0]: object missing required field `memory`",
         ),
     ],
 )

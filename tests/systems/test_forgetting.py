@@ -201,7 +201,7 @@ def test_service_is_asked_to_forget_only_if_it_declares_it() -> None:
 def test_invalid_count_of_items_is_refused(items: object) -> None:
     with ScriptedMemory({"forget": lambda body, reply: {"items": items}}) as service:
         under = Served(http.HttpMemory, base_url=service.address, operations=["forget"])
-        with pytest.raises(MemoryServiceError, match="items must be a count"):
+        with pytest.raises(MemoryServiceError, match="items: expected `int"):
             forgotten(under)
 
 

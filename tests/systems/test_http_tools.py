@@ -137,7 +137,7 @@ def test_empty_reply_counts_as_nothing_found(
         (500, {"error": "out of memory"}, "failed at /tools/find: HTTP 500"),
         (404, {"error": "no such path"}, "failed at /tools/find: HTTP 404"),
         (200, ["Quill"], "failed at /tools/find"),
-        (200, {"results": [{"text": 5}]}, "results[0].text must be a string, but is 5"),
+        (200, {"results": [{"text": 5}]}, "results[0].text: expected `str`"),
         (
             200,
             {"results": [{"text": "a", "turn_ids": ["t7"]}]},

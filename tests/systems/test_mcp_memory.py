@@ -325,7 +325,7 @@ def test_text_of_a_tool_that_declares_a_string_is_read_as_that_of_any_other(
             {"results": "found"},
             "results=found must select a list, but selects NoneType",
         ),
-        ('{"found": [{}]}', {"results": "found"}, "results[0].text must be a string"),
+        ('{"found": [{}]}', {"results": "found"}, "results[0].text: expected `str`"),
     ],
 )
 def test_invalid_result_is_a_one_line_error(

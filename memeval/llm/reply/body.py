@@ -2,14 +2,20 @@
 
 import json
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta, Struct
 
 from memeval.errors import ModelError
+from memeval.results.fields import read_json
+from memeval.text.shown import one_line
+from memeval.text.typed import convert, fault_in
 
 MOST_TOKENS = 10_000_000
 """A larger number is not a token count of one call: no context window is that large."""
 MOST_SECONDS = 1e7
+TokenCount = Annotated[int, Meta(ge=0, le=MOST_TOKENS)]
 
 ODD_USAGE, THINKING, CHARACTERS, PARTS = "odd_usage", "thinking", "control_characters", "odd_parts"
 NOTES = {
@@ -24,6 +30,17 @@ NOTES = {
 
 class UnsoundReplyError(ModelError):
     """A reply under status 200 without the requested content."""
+
+
+class IndexedRow(Struct):
+    """The result for one of the items sent."""
+
+    index: int | None = None
+    """Position of the item, from 0."""
+
+
+T = TypeVar("T", bound=Struct)
+Row = TypeVar("Row", bound=IndexedRow)
 
 
 class WithoutTextError(ModelError):
@@ -58,7 +75,7 @@ def parse(content: bytes, content_type: str = "") -> Mapping[str, Any]:
 
 def _loads(content: bytes) -> Any:
     try:
-        return json.loads(content)
+        return read_json(content)
     except ValueError as error:
         if "integer string conversion" not in str(error):
             raise
@@ -67,6 +84,15 @@ def _loads(content: bytes) -> Any:
         return json.loads(
             content, parse_int=lambda digits: int(digits) if len(digits) < 400 else math.inf
         )
+
+
+def read(reply: Mapping[str, Any], wanted: type[T]) -> T:
+    """A reply as a typed record. Raises `UnsoundReplyError` that names the invalid member."""
+    try:
+        return convert(reply, wanted)
+    except ValueError as error:
+        fault = one_line(fault_in(error))
+        raise UnsoundReplyError(f"the reply is malformed: {fault}") from error
 
 
 def is_error_page(content: bytes, content_type: str) -> bool:
@@ -107,22 +133,18 @@ def odd_notes(thought: bool, odd_characters: bool) -> tuple[str, ...]:
     return tuple(name for name, is_so in odd.items() if is_so)
 
 
-def in_order(rows: object, count: int, what: str, of_what: str) -> list[Mapping[str, Any]]:
+def in_order(rows: Sequence[Row], count: int, what: str, of_what: str) -> Sequence[Row]:
     """Rows sorted by `index`, which must number them from 0; in the given order if none has one."""
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise UnsoundReplyError(f"the reply has no list of {what}s")
     if len(rows) != count:
         raise UnsoundReplyError(f"the reply has {len(rows)} {what}s for {count} {of_what}s")
 
-    indices = [row.get("index") for row in rows]
-    if all(index is None for index in indices):
+    by_index = {row.index: row for row in rows}
+    if by_index.keys() == {None}:
         return rows
-    if any(isinstance(index, bool) or not isinstance(index, int) for index in indices):
-        raise UnsoundReplyError(f"a {what} of the reply has no valid index")
-    if set(indices) != set(range(count)):
+    if by_index.keys() != set(range(count)):
         raise UnsoundReplyError(f"the indices of the reply don't match its {count} {of_what}s")
 
-    return sorted(rows, key=lambda row: int(row["index"]))
+    return [by_index[index] for index in range(count)]
 
 
 def batch_tokens(usage: object, *names: str) -> tuple[int | None, tuple[str, ...]]:

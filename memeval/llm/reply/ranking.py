@@ -1,14 +1,25 @@
 """The reply of a reranker."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from memeval.llm.reply.body import UnsoundReplyError, batch_tokens, in_order
+from memeval.llm.reply.body import IndexedRow, batch_tokens, in_order, read
 
 MOST_SCORE = 1e300
 """Scores of at least this size do not count as finite numbers."""
+Score = Annotated[float, Meta(gt=-MOST_SCORE, lt=MOST_SCORE)]
+
+
+class _Row(IndexedRow, kw_only=True):
+    index: int
+    relevance_score: Score
+
+
+class _Ranking(Struct):
+    results: list[_Row]
+    usage: Any = None
 
 
 class RankingReply(Struct, frozen=True):
@@ -22,19 +33,8 @@ class RankingReply(Struct, frozen=True):
 
 def read_ranking(reply: Mapping[str, Any], documents: int) -> RankingReply:
     """Each document's score, in the order sent. Raises `UnsoundReplyError` if one is missing."""
-    rows = in_order(reply.get("results"), documents, "score", "document")
-    if any("index" not in row for row in rows):
-        raise UnsoundReplyError("a score of the reply has no valid index")
-
-    scores = []
-    for row in rows:
-        score: Any = row.get("relevance_score")
-        is_number = isinstance(score, int | float) and not isinstance(score, bool)
-        # No comparison with NaN is true.
-        if not (is_number and abs(score) < MOST_SCORE):
-            raise UnsoundReplyError("a score of the reply is not a finite number")
-
-        scores.append(float(score))
-
-    tokens, notes = batch_tokens(reply.get("usage"), "total_tokens", "prompt_tokens")
-    return RankingReply(tuple(scores), tokens, notes)
+    ranking = read(reply, _Ranking)
+    rows = in_order(ranking.results, documents, "score", "document")
+    scores = tuple(row.relevance_score for row in rows)
+    tokens, notes = batch_tokens(ranking.usage, "total_tokens", "prompt_tokens")
+    return RankingReply(scores, tokens, notes)

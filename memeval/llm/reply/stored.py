@@ -5,20 +5,19 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from memeval.llm.reply.body import MOST_SECONDS, MOST_TOKENS, NOTES, odd_notes
-from memeval.llm.reply.ranking import MOST_SCORE
+from memeval.llm.reply.body import MOST_SECONDS, NOTES, TokenCount, odd_notes
+from memeval.llm.reply.ranking import Score
 from memeval.llm.reply.text import without_controls, without_thinking
 from memeval.text.typed import decoder
 
 T = TypeVar("T", bound=Struct)
-Tokens = Annotated[int, Meta(ge=0, le=MOST_TOKENS)]
 Seconds = Annotated[float, Meta(ge=0, le=MOST_SECONDS)]
 
 
 class _Usage(Struct, forbid_unknown_fields=True):
-    prompt_tokens: Tokens
-    completion_tokens: Tokens
-    cached_tokens: Tokens
+    prompt_tokens: TokenCount
+    completion_tokens: TokenCount
+    cached_tokens: TokenCount
     estimated: bool
 
 
@@ -35,8 +34,8 @@ class _Chat(Struct):
 
 
 class _Ranking(Struct):
-    scores: list[Annotated[float, Meta(gt=-MOST_SCORE, lt=MOST_SCORE)]]
-    tokens: Tokens
+    scores: list[Score]
+    tokens: TokenCount
     estimated: bool
     latency_s: Seconds
     wait_s: Seconds

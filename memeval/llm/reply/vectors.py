@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from memeval.llm.reply.body import UnsoundReplyError, batch_tokens, in_order
+from memeval.llm.reply.body import IndexedRow, UnsoundReplyError, batch_tokens, in_order, read
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +22,16 @@ LARGEST_NUMBER = 1e6
 """Limit for a vector's numbers. Real vectors stay far below: their length is 1 or a few hundred."""
 SHORTEST_VECTOR = 1e-6
 """A shorter vector carries no information."""
+
+
+class _Row(IndexedRow, kw_only=True):
+    embedding: list[float] | str
+    """Numbers, or the same as float32 in base64, little-endian."""
+
+
+class _Vectors(Struct):
+    data: list[_Row]
+    usage: Any = None
 
 
 class VectorsReply(Struct, frozen=True):
@@ -38,8 +48,12 @@ def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> Vec
     """The vectors of `count` texts, `width` numbers each if known. Raises `UnsoundReplyError`."""
     import numpy as np
 
-    rows = in_order(reply.get("data"), count, "vector", "text")
-    numbers = _numbers([row.get("embedding") for row in rows])
+    sent = read(reply, _Vectors)
+    rows = [_numbers(row.embedding) for row in in_order(sent.data, count, "vector", "text")]
+    if len({len(row) for row in rows}) > 1 or not len(rows[0]):
+        raise UnsoundReplyError("the vectors are not lists of numbers of equal length")
+
+    numbers = np.array(rows, dtype=np.float64)
     if width and numbers.shape[1] != width:
         raise UnsoundReplyError(
             f"the vectors have {numbers.shape[1]} numbers, but this model's have {width}"
@@ -54,33 +68,13 @@ def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> Vec
     if lengths.min() < SHORTEST_VECTOR:
         raise UnsoundReplyError("a vector is all zeros")
 
-    tokens, notes = batch_tokens(reply.get("usage"), "prompt_tokens", "total_tokens")
+    tokens, notes = batch_tokens(sent.usage, "prompt_tokens", "total_tokens")
 
     # Length 1, so that the cosine is a plain product, and the cache can check what it stored.
     return VectorsReply((numbers / lengths).astype(np.float32), tokens, notes)
 
 
-def _numbers(embeddings: Sequence[object]) -> NDArray[np.float64]:
-    import numpy as np
-
-    rows = list(map(_decode, embeddings))
-    if not all(isinstance(row, list | np.ndarray) and len(row) for row in rows):
-        raise UnsoundReplyError("a vector is not a list of numbers")
-
-    try:
-        numbers = np.array(rows)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise UnsoundReplyError("the vectors are not lists of numbers of equal length") from error
-
-    # `np.array` also takes booleans and strings of digits, and rows of unequal length as objects.
-    if numbers.dtype.kind not in "fiu" or numbers.ndim != 2:
-        raise UnsoundReplyError("the vectors are not lists of numbers of equal length")
-
-    return numbers.astype(np.float64)
-
-
-def _decode(embedding: object) -> Any:
-    """A vector in base64 as float32, little-endian; anything else as it is."""
+def _numbers(embedding: list[float] | str) -> list[float] | NDArray[np.float32]:
     import numpy as np
 
     if not isinstance(embedding, str):

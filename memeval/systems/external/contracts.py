@@ -8,8 +8,10 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, ClassVar
 
+from msgspec import Struct, field
+
 from memeval.metrics.quotation import Quotations, lines_of_turns
-from memeval.records import format_time
+from memeval.records import Finite, format_time
 from memeval.systems.external import wire
 from memeval.systems.external.service import ServiceReply
 
@@ -20,6 +22,25 @@ Chunk = Mapping[str, Any]
 OWN = "memeval"
 """The contract of docs/http_memory.openapi.yaml."""
 ROLES = ("user", "assistant")
+
+
+class _Memory(Struct):
+    text: wire.ResultText = field(name="memory")
+    id: Any = None
+    score: Finite | None = None
+    created_at: Any = None
+
+
+class _Content(_Memory, kw_only=True):
+    text: wire.ResultText = field(name="content")
+
+
+class _Memories(Struct):
+    rows: wire.Results[_Memory] = field(name="results")
+
+
+class _Data(Struct):
+    rows: wire.Results[_Content] = field(name="data")
 
 
 class Contract(ABC):
@@ -33,10 +54,8 @@ class Contract(ABC):
     """Path that replies `{"ok": true}` to GET."""
     gives_ids: ClassVar[bool] = False
     """Whether results have the ids of chunks."""
-    _rows_at: ClassVar[str]
-    """The member of a reply that contains the results."""
-    _text_at: ClassVar[str]
-    """The member of a result that contains its text."""
+    _found: ClassVar[type[_Memories] | type[_Data]]
+    """The reply to a search."""
     _limit_at: ClassVar[str]
     """The member of a search request that limits its number of results."""
 
@@ -64,9 +83,8 @@ class Contract(ABC):
 
         search = {"query": body["query"], "user_id": self._user, self._limit_at: body["top_k"]}
         reply = await self._post("/search", search)
-        rows = wire.read_rows(reply.content, self._rows_at)
-        results = [self._result(row, f"{self._rows_at}[{at}]") for at, row in enumerate(rows)]
-        return ServiceReply({"results": results}, setback=reply.setback)
+        found = wire.read_search(reply.content, self._found)
+        return ServiceReply({"results": list(map(self._result, found.rows))}, setback=reply.setback)
 
     async def _ingest(self, chunks: Sequence[Chunk]) -> ServiceReply:
         setback = None
@@ -91,14 +109,10 @@ class Contract(ABC):
     def _check_stored(self, reply: wire.Json, request: wire.Json) -> None:
         """Raises `WireError` for a reply that does not say that a request was stored."""
 
-    def _result(self, row: wire.Json, where: str) -> dict[str, Any]:
+    def _result(self, row: _Memory) -> dict[str, Any]:
         """A result in memeval's own form."""
-        text = wire.read_text(row.get(self._text_at), f"{where}.{self._text_at}")
-        return {
-            "text": text,
-            "score": wire.read_score(row.get("score"), f"{where}.score"),
-            "turn_ids": self._turns_of(row.get("id"), text),
-        }
+        turns = self._turns_of(row.id, row.text)
+        return {"text": row.text, "score": row.score, "turn_ids": turns}
 
     def _turns_of(self, chunk_id: Any, text: str) -> list[str]:
         if isinstance(chunk_id, str) and chunk_id in self._chunks:
@@ -124,7 +138,7 @@ class AgentMemoryLeaderboard(Contract):
     """
 
     health = "/health"
-    _rows_at, _text_at, _limit_at = "data", "content", "top_k"
+    _found, _limit_at = _Data, "top_k"
 
     def _requests(self, chunks: Sequence[Chunk]) -> Iterator[dict[str, Any]]:
         for session, members in groupby(chunks, key=lambda chunk: str(chunk["session_id"])):
@@ -143,9 +157,9 @@ class AgentMemoryLeaderboard(Contract):
         for name in ("request_id", "user_id", "session_id"):
             wire.expect_member(reply, name, request[name])
 
-    def _result(self, row: wire.Json, where: str) -> dict[str, Any]:
-        result = super()._result(row, where)
-        created = _time_of(row.get("created_at"))
+    def _result(self, row: _Memory) -> dict[str, Any]:
+        result = super()._result(row)
+        created = _time_of(row.created_at)
         if created is None or created not in self._times:
             # The service's own clock says nothing about the conversation.
             return result
@@ -167,7 +181,7 @@ class AddSearchReset(Contract):
     """
 
     gives_ids = True
-    _rows_at, _text_at, _limit_at = "results", "memory", "limit"
+    _found, _limit_at = _Memories, "limit"
 
     def _requests(self, chunks: Sequence[Chunk]) -> Iterator[dict[str, Any]]:
         for chunk in chunks:

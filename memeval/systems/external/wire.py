@@ -5,17 +5,20 @@ that names it.
 """
 
 import hashlib
-import sys
+import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from memeval.errors import ModelError
-from memeval.llm.reply.body import count_of
-from memeval.records import MemoryChunk, Query, Retrieved, Role, Usage
+from memeval.llm.reply.body import TokenCount
+from memeval.records import Finite, MemoryChunk, Query, Retrieved, Role, Usage
 from memeval.text.shown import one_line
+from memeval.text.typed import convert, fault_in
+
+T = TypeVar("T", bound=Struct)
 
 LONGEST_TEXT = 1_000_000
 """Maximum characters of an answer or of one result."""
@@ -28,10 +31,55 @@ CHANGES = ("forget", "correct")
 OPERATIONS = ("reset", "ingest", "ready", "search", "answer", *CHANGES)
 
 Json = Mapping[str, Any]
+Row = TypeVar("Row")
+Results = Annotated[list[Row], Meta(max_length=MOST_RESULTS)]
+ResultText = Annotated[str, Meta(max_length=LONGEST_TEXT)]
 
 
 class WireError(ModelError):
     """A reply that does not fit the schema."""
+
+
+class _Result(Struct):
+    text: ResultText
+    turn_ids: tuple[str, ...] | None = None
+    score: Finite | None = None
+    time: str | None = None
+
+
+class _Search(Struct):
+    results: Results[_Result]
+
+
+class _Answer(Struct):
+    text: ResultText
+    results: Any = None
+
+
+class _Call(Struct):
+    kind: Literal["chat", "embed"] = "chat"
+    model: str | None = None
+    provider: str | None = None
+    prompt_tokens: TokenCount | None = None
+    completion_tokens: TokenCount | None = None
+    cached_tokens: TokenCount | None = None
+    calls: TokenCount | None = None
+
+
+class _Usages(Struct):
+    usage: Annotated[list[_Call], Meta(max_length=MOST_USAGES)] | _Call | None = None
+
+
+class _Ingested(Struct):
+    lost: Annotated[int, Meta(ge=0)] | None = None
+
+
+class _Changed(Struct):
+    items: TokenCount | None
+
+
+class _Ready(Struct):
+    ready: bool
 
 
 class SearchResults(Struct, frozen=True):
@@ -98,50 +146,43 @@ def answer_json(query: Query, top_k: int) -> dict[str, Any]:
     }
 
 
+def read(reply: Json, wanted: type[T]) -> T:
+    """A reply as a typed record. Raises `WireError` that names the invalid member."""
+    try:
+        return convert(reply, wanted)
+    except ValueError as error:
+        raise WireError(one_line(fault_in(error), 300)) from error
+
+
 def read_lost(reply: Json, sent: int) -> int | None:
     """How many of the chunks sent to a service it lost; None if it does not say."""
-    lost = reply.get("lost")
-    if lost is None:
-        return None
-
-    # In Python, true is an integer.
-    if isinstance(lost, bool) or not isinstance(lost, int) or not 0 <= lost <= sent:
-        raise _wrong("lost", f"a whole number from 0 to {sent}", lost)
+    lost = read(reply, _Ingested).lost
+    if lost is not None and lost > sent:
+        raise WireError(f"lost is {lost:,}, but only {sent:,} chunks were sent")
 
     return lost
 
 
 def read_items(reply: Json) -> int | None:
     """How many items an operation removed or changed; None if the service can't do it."""
-    if reply.get("items") is None and "items" in reply:
-        return None
-
-    items = count_of(reply.get("items"))
-    if items is None:
-        raise _wrong("items", "a count, or null if it is not supported", reply.get("items"))
-
-    return items
+    return read(reply, _Changed).items
 
 
 def read_ready(reply: Json) -> bool:
     """Whether everything ingested can be found."""
-    ready = reply.get("ready")
-    if not isinstance(ready, bool):
-        raise _wrong("ready", "true or false", ready)
-
-    return ready
+    return read(reply, _Ready).ready
 
 
 def read_results(reply: Json, turns: Mapping[str, str]) -> SearchResults:
     """The results of a search; `turns` maps the ids that were sent to the data set's own."""
-    rows = read_rows(reply, "results")
-    results = [_read_result(row, f"results[{at}]", turns) for at, row in enumerate(rows)]
-    without = sum(1 for row in rows if row.get("turn_ids") is None)
+    rows = read_search(reply, _Search).results
+    results = [_retrieved(row, f"results[{at}]", turns) for at, row in enumerate(rows)]
+    without = sum(1 for row in rows if row.turn_ids is None)
     return SearchResults(tuple(results), without)
 
 
-def read_rows(reply: Json, name: str) -> list[Json]:
-    """The results in a member of a reply, each an object.
+def read_search(reply: Json, wanted: type[T]) -> T:
+    """The reply to a search.
 
     Raises `WireError` for a reply that says that the search failed, whatever its list contains.
     """
@@ -153,170 +194,68 @@ def read_rows(reply: Json, name: str) -> list[Json]:
         if reply.get(member) is False:
             raise WireError(f"it reports a failure: {member} is false")
 
-    rows = reply.get(name)
-    if not isinstance(rows, list):
-        raise _wrong(name, "a list", rows)
-    if len(rows) > MOST_RESULTS:
-        raise WireError(f"{name} has {len(rows):,} members; at most {MOST_RESULTS:,} are allowed")
-
-    for at, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            raise _wrong(f"{name}[{at}]", "an object", row)
-
-    return rows
+    return read(reply, wanted)
 
 
 def expect_member(reply: Json, name: str, wanted: Any) -> None:
     """Raises `WireError` unless the member `name` of a reply is `wanted`."""
     value = reply.get(name)
-    if value is not wanted and (isinstance(wanted, bool) or value != wanted):
-        shown = f"'{one_line(wanted, 80)}'"
-        if isinstance(wanted, bool):
-            shown = str(wanted).lower()
+    # In Python, 1 equals true.
+    if value == wanted and type(value) is type(wanted):
+        return
 
-        fault = _wrong(name, shown, value)
-        error = reply.get("error") or reply.get("message")
-        if isinstance(error, str):
-            raise WireError(f"{fault}: {one_line(error, 300)}")
-
-        raise fault
+    error = reply.get("error") or reply.get("message")
+    reason = f": {one_line(error, 300)}" if isinstance(error, str) else ""
+    shown, expected = one_line(json.dumps(value), 60), one_line(json.dumps(wanted), 80)
+    raise WireError(f"{name} must be {expected}, but is {shown}{reason}")
 
 
 def read_answer(reply: Json, turns: Mapping[str, str]) -> tuple[str, SearchResults | None]:
     """An answer given by a service, and the results of its search if it reports them."""
-    text = read_text(reply.get("text"), "text")
-    if reply.get("results") is None:
-        return text, None
-
-    return text, read_results(reply, turns)
+    answer = read(reply, _Answer)
+    return answer.text, None if answer.results is None else read_results(reply, turns)
 
 
 def read_usages(reply: Json, role: Role) -> tuple[Usage, ...]:
     """The model calls that a service reports. If it reports none, the tokens are unknown."""
-    given = reply.get("usage")
-    if given is None:
+    calls = read(reply, _Usages).usage
+    if calls is None:
         return (Usage(role, "unknown", "unknown", None, None),)
 
-    if not isinstance(given, list):
-        return (_read_usage(given, "usage", role),)
-    if len(given) > MOST_USAGES:
-        raise WireError(f"usage has {len(given):,} members; at most {MOST_USAGES} are allowed")
+    if not isinstance(calls, list):
+        calls = [calls]
 
-    return tuple(_read_usage(row, f"usage[{at}]", role) for at, row in enumerate(given))
+    return tuple(_usage(call, role) for call in calls)
 
 
-def _read_usage(row: Any, where: str, role: Role) -> Usage:
-    if not isinstance(row, Mapping):
-        raise _wrong(where, "an object", row)
-
-    kind = row.get("kind", "chat")
-    if kind not in ("chat", "embed"):
-        raise _wrong(f"{where}.kind", "chat or embed", kind)
-    if kind == "embed":
-        role = Role.EMBED
-
+def _usage(call: _Call, role: Role) -> Usage:
     return Usage(
-        role=role,
-        model=_name(row.get("model"), f"{where}.model"),
-        provider=_name(row.get("provider"), f"{where}.provider"),
-        prompt_tokens=_tokens(row.get("prompt_tokens"), f"{where}.prompt_tokens"),
-        completion_tokens=_tokens(row.get("completion_tokens"), f"{where}.completion_tokens"),
-        cached_tokens=_tokens(row.get("cached_tokens"), f"{where}.cached_tokens") or 0,
-        calls=1 if row.get("calls") is None else _tokens(row["calls"], f"{where}.calls") or 0,
+        role=Role.EMBED if call.kind == "embed" else role,
+        model=one_line(call.model or "", 200) or "unknown",
+        provider=one_line(call.provider or "", 200) or "unknown",
+        prompt_tokens=call.prompt_tokens,
+        completion_tokens=call.completion_tokens,
+        cached_tokens=call.cached_tokens or 0,
+        calls=1 if call.calls is None else call.calls,
     )
 
 
-def _read_result(row: Json, where: str, turns: Mapping[str, str]) -> Retrieved:
-    return Retrieved(
-        text=read_text(row.get("text"), f"{where}.text"),
-        turn_ids=_turns(row.get("turn_ids"), f"{where}.turn_ids", turns),
-        score=read_score(row.get("score"), f"{where}.score"),
-        time=_time(row.get("time"), f"{where}.time"),
-    )
-
-
-def read_text(value: Any, where: str) -> str:
-    """A string. Raises `WireError` for another value, and for a string that is too long."""
-    if not isinstance(value, str):
-        raise _wrong(where, "a string", value)
-    if len(value) > LONGEST_TEXT:
-        raise WireError(
-            f"{where} has {len(value):,} characters; at most {LONGEST_TEXT:,} are allowed"
-        )
-
-    return value
-
-
-def _turns(value: Any, where: str, turns: Mapping[str, str]) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise _wrong(where, "a list of strings", value)
-
-    for at, turn in enumerate(value):
-        if not isinstance(turn, str):
-            raise _wrong(f"{where}[{at}]", "a string", turn)
+def _retrieved(row: _Result, where: str, turns: Mapping[str, str]) -> Retrieved:
+    sent = row.turn_ids or ()
+    for at, turn in enumerate(sent):
         # An id of another case means that the service mixes its namespaces: another case leaks
         # into this one.
         if turn not in turns:
             raise WireError(
-                f"{where} names '{one_line(turn, 80)}', which memeval did not send for this case"
+                f"{where}.turn_ids[{at}] names '{one_line(turn, 80)}', which memeval did not send "
+                "for this case"
             )
 
-    return tuple(map(turns.__getitem__, value))
-
-
-def read_score(value: Any, where: str) -> float | None:
-    """A finite number; None for None."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _wrong(where, "a number", value)
-    # Not `isfinite`, which fails for a larger int.
-    if not abs(value) <= sys.float_info.max:
-        raise WireError(f"{where} is not a finite number")
-
-    return float(value)
-
-
-def _time(value: Any, where: str) -> datetime | None:
-    if value is None:
-        return None
-
     try:
-        return datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise _wrong(where, "a time in ISO 8601", value) from None
+        time = None if row.time is None else datetime.fromisoformat(row.time)
+    except ValueError as error:
+        raise WireError(f"{where}.time: {one_line(error, 80)}") from error
 
-
-def _name(value: Any, where: str) -> str:
-    if value is None:
-        return "unknown"
-    if not isinstance(value, str):
-        raise _wrong(where, "a string", value)
-
-    return one_line(value, 200) or "unknown"
-
-
-def _tokens(value: Any, where: str) -> int | None:
-    if value is None:
-        return None
-
-    count = count_of(value)
-    if count is None:
-        raise _wrong(where, "a count", value)
-
-    return count
-
-
-def _wrong(where: str, wanted: str, value: Any) -> WireError:
-    if value is None:
-        return WireError(f"{where} must be {wanted}, but is missing or null")
-
-    # A short form, which is cheap to show.
-    if isinstance(value, str):
-        value = value[:100]
-    elif isinstance(value, list | Mapping):
-        value = type(value).__name__
-
-    return WireError(f"{where} must be {wanted}, but is {one_line(repr(value), 60)}")
+    return Retrieved(
+        text=row.text, turn_ids=tuple(turns[turn] for turn in sent), score=row.score, time=time
+    )
