@@ -24,7 +24,7 @@ from memeval.llm.cache_file import (
     SELECT_ENTRIES,
     WAIT_S,
     WrongSchema,
-    checksum,
+    add_entry,
     decode_text,
     describe,
     identity_of,
@@ -112,16 +112,7 @@ class Cache:
 
         def write(connection: sqlite3.Connection) -> None:
             for key, value in values.items():
-                part = tokens.get(key)
-                added = connection.execute(
-                    "INSERT OR IGNORE INTO entries (key, value, origin) VALUES (?, ?, ?)",
-                    (key, value, origin),
-                )
-                # The checksum must match the stored value, and another process may have stored its
-                # own first.
-                if added.rowcount == 1:
-                    seal = (key, checksum(key, value, origin, part), part)
-                    connection.execute("INSERT OR REPLACE INTO seals VALUES (?, ?, ?)", seal)
+                add_entry(connection, key, CachedEntry(value, origin, tokens.get(key)))
 
         with self._lock:
             # Otherwise the reply would go into the damaged file that another process has put aside.

@@ -17,17 +17,10 @@ SELECT_ENTRIES = (
 WAIT_S = 60.0
 """Seconds that a statement waits for statements of other processes."""
 _TABLES = {
-    "entries": (
-        "CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB NOT NULL, origin TEXT NOT NULL)"
-        " WITHOUT ROWID"
-    ),
-    "seals": (
-        "CREATE TABLE seals (key TEXT PRIMARY KEY, crc INTEGER NOT NULL, tokens INTEGER)"
-        " WITHOUT ROWID"
-    ),
+    "entries": "(key TEXT PRIMARY KEY, value BLOB NOT NULL, origin TEXT NOT NULL",
+    "seals": "(key TEXT PRIMARY KEY, crc INTEGER NOT NULL, tokens INTEGER",
 }
-"""The stored entries, and their checksums."""
-_COLUMNS = {"entries": ("key", "value", "origin"), "seals": ("key", "crc", "tokens")}
+"""The stored entries, and their checksums. A later version may add columns."""
 _COMPANIONS = ("-wal", "-shm", "-journal")
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
@@ -43,27 +36,32 @@ class WrongSchema(sqlite3.DatabaseError):
 
 def make_tables(connection: sqlite3.Connection) -> None:
     """Creates the missing tables. Raises `WrongSchema` for another program's database."""
-    types = dict(connection.execute("SELECT name, type FROM sqlite_master"))
-    if types and "entries" not in types:
+    stored = dict(connection.execute("SELECT name, sql FROM sqlite_master"))
+    if stored and "entries" not in stored:
         raise WrongSchema("it is another program's database")
 
-    for name, statement in _TABLES.items():
-        if name not in types:
-            connection.execute(statement)
-        elif types[name] != "table" or not _fits(connection, name):
+    for name, columns in _TABLES.items():
+        statement = f"CREATE TABLE {name} {columns}"
+        if name not in stored:
+            connection.execute(f"{statement}) WITHOUT ROWID")
+        elif not str(stored[name]).startswith(statement):
             raise WrongSchema(f"its table {name} has other columns")
 
 
-def _fits(connection: sqlite3.Connection, name: str) -> bool:
-    """Whether a table has our columns and our key."""
-    # A later version may add columns, as long as this version's rows can omit them.
-    columns = connection.execute(f"PRAGMA table_info({name})").fetchall()
-    ours, further = columns[: len(_COLUMNS[name])], columns[len(_COLUMNS[name]) :]
-    if tuple(column[1] for column in ours) != _COLUMNS[name]:
+def add_entry(connection: sqlite3.Connection, key: str, entry: CachedEntry) -> bool:
+    """Adds an entry, unless its key is stored already; returns whether it did."""
+    added = connection.execute(
+        "INSERT OR IGNORE INTO entries (key, value, origin) VALUES (?, ?, ?)",
+        (key, entry.value, entry.origin),
+    )
+    # The checksum must match the stored value, and another process may have stored its own first.
+    if added.rowcount != 1:
         return False
 
-    keys = [column[1] for column in columns if column[5]]
-    return keys == ["key"] and all(not column[3] or column[4] is not None for column in further)
+    crc = checksum(key, entry.value, entry.origin, entry.tokens)
+    seal = (key, crc, entry.tokens)
+    connection.execute("INSERT OR REPLACE INTO seals (key, crc, tokens) VALUES (?, ?, ?)", seal)
+    return True
 
 
 def checksum(key: str, value: bytes, origin: str, tokens: int | None) -> int:

@@ -1,4 +1,4 @@
-"""Copies the sound entries of a damaged cache into a new file, row by row, in SQL.
+"""Copies the sound entries of a damaged cache into a new file.
 
 The damaged file is moved first, so that other processes notice, and it is kept. Until the copy is
 complete, the name of its folder ends in `.repair`: a repair that was killed is then repeated. The
@@ -8,32 +8,18 @@ new file gets its name in one step. The caller holds the cache's lock.
 import shutil
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
-from memeval.llm.cache_file import checksum, companions, decode_text, make_tables
+from memeval.llm.cache_contract import CachedEntry
+from memeval.llm.cache_file import add_entry, companions, connect_to_read, make_tables, sound_entry
+from memeval.text.typed import decode
 
-_LONGEST_PREFIX = 3
-"""Longest key prefix by which rows are copied separately, to skip a damaged page."""
+_MOST_DIGITS = 3
+"""Digits of the shortest ranges of keys that are read separately, to skip a damaged page."""
 _PAGE = 4096
-_COPY = (
-    "INSERT OR IGNORE INTO entries (key, value, origin) "
-    "SELECT key, CAST(value AS BLOB), origin FROM damaged.entries WHERE key > ? AND key < ? "
-    "AND typeof(value) IN ('blob', 'text') AND typeof(origin) = 'text'",
-    "INSERT OR IGNORE INTO seals (key, crc, tokens) "
-    "SELECT key, crc, tokens FROM damaged.seals WHERE key > ? AND key < ? "
-    "AND typeof(crc) = 'integer' AND typeof(tokens) IN ('integer', 'null')",
-)
-_DROP_UNSOUND = """
--- An entry whose checksum could not be read must at least be JSON, and gets a new one.
-INSERT OR IGNORE INTO seals (key, crc, tokens)
-  SELECT key, checksum(CAST(key AS BLOB), value, CAST(origin AS BLOB), NULL), NULL
-  FROM entries WHERE key NOT IN (SELECT key FROM seals)
-  AND CASE WHEN json_valid(CAST(value AS TEXT)) THEN json_type(CAST(value AS TEXT)) END = 'object';
-DELETE FROM entries WHERE key NOT IN (SELECT key FROM entries JOIN seals USING (key)
-  WHERE crc = checksum(CAST(key AS BLOB), value, CAST(origin AS BLOB), tokens));
-DELETE FROM seals WHERE key NOT IN (SELECT key FROM entries);
-"""
 
 
 def put_aside(path: Path) -> None:
@@ -81,13 +67,10 @@ def _folder(path: Path) -> Path:
 def _copy(damaged: Path, work: Path) -> int:
     """Creates the file `fresh` in `work` from the sound entries; returns their number."""
     fresh = work / "fresh"
-    with closing(sqlite3.connect(fresh, isolation_level=None, uri=True)) as target:
+    with closing(sqlite3.connect(fresh)) as target, target:
         target.execute("PRAGMA synchronous=OFF")
-        # Without it, SQLite does not open a file that is too short.
-        target.execute("PRAGMA writable_schema=ON")
-        target.create_function("checksum", 4, _checksum)
         make_tables(target)
-        kept = _copy_rows(damaged, target)
+        kept = _copy_entries(damaged, target)
         if kept or not damaged.is_file() or damaged.stat().st_size <= _PAGE:
             return kept
 
@@ -102,37 +85,46 @@ def _copy(damaged: Path, work: Path) -> int:
             first = fresh.read_bytes()[:_PAGE]
             repaired.write(first[:92] + b"\xff" * 4 + first[96:])
 
-        return _copy_rows(work / damaged.name, target)
+        return _copy_entries(work / damaged.name, target)
 
 
-def _copy_rows(damaged: Path, target: sqlite3.Connection) -> int:
-    """Copies the sound rows that SQLite can read; returns the number of entries afterwards."""
-    if not damaged.is_file():
-        return 0
+def _copy_entries(damaged: Path, target: sqlite3.Connection) -> int:
+    """Copies the sound entries that SQLite can read; returns their number."""
+    kept = 0
+    seals = {key: seal for key, *seal in _rows(damaged, "SELECT key, crc, tokens FROM seals")}
+    for key, value, origin in _rows(damaged, "SELECT key, value, origin FROM entries"):
+        entry = None
+        if key in seals:
+            entry = sound_entry((key, value, origin, *seals[key]))
+        elif _is_object(value):
+            # An entry whose checksum could not be read must at least be JSON.
+            entry = CachedEntry(value, origin)
 
-    with suppress(sqlite3.Error):
-        target.execute("ATTACH ? AS damaged", (f"{damaged.absolute().as_uri()}?mode=ro",))
-        for statement in _COPY:
-            _copy_keys(target, statement, "")
+        if entry is not None:
+            kept += add_entry(target, key, entry)
 
-        target.execute("DETACH damaged")
-
-    target.executescript(_DROP_UNSOUND)
-    (count,) = target.execute("SELECT count(*) FROM entries").fetchone()
-    return int(count)
+    return kept
 
 
-def _copy_keys(target: sqlite3.Connection, statement: str, prefix: str) -> None:
-    """Copies rows whose keys begin with `prefix`; skips an unreadable row by longer prefixes."""
+def _rows(damaged: Path, select: str) -> Iterator[Any]:
+    """The rows that SQLite can read, some of them twice; skips a damaged page by ranges of keys."""
+    prefixes = [""]
+    with suppress(sqlite3.Error), closing(connect_to_read(damaged)) as source:
+        # Without it, SQLite does not open a file that is too short.
+        source.execute("PRAGMA writable_schema=ON")
+        while prefixes:
+            prefix = prefixes.pop()
+            try:
+                # Keys are hexadecimal, and `g` sorts after their last digit.
+                ends = (prefix, f"{prefix}g")
+                yield from source.execute(f"{select} WHERE key > ? AND key < ?", ends)
+            except sqlite3.Error:
+                if len(prefix) < _MOST_DIGITS:
+                    prefixes += [prefix + digit for digit in "0123456789abcdef"]
+
+
+def _is_object(value: object) -> bool:
     try:
-        # Keys are hexadecimal, and `g` sorts after their last digit.
-        target.execute(statement, (prefix, f"{prefix}g"))
-    except sqlite3.Error:
-        if len(prefix) < _LONGEST_PREFIX:
-            for digit in "0123456789abcdef":
-                _copy_keys(target, statement, prefix + digit)
-
-
-def _checksum(key: bytes, value: bytes, origin: bytes, tokens: int | None) -> int:
-    # As bytes: SQLite can't pass damaged text to a function.
-    return checksum(decode_text(key), value, decode_text(origin), tokens)
+        return isinstance(value, bytes) and isinstance(decode(value), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -430,3 +430,26 @@ def test_full_disk_raises_an_error_and_keeps_stored_entries(
             cache.put_all({str(number): b"x" * 3000}, "run")
     assert cache.get_all(["0"]), "what is stored stays"
     cache.close()
+
+
+def test_repair_on_a_full_disk_is_repeated_later_and_loses_nothing(
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c.sqlite"
+    shutil.copy(sound, path)
+    fill((9 - 1) * PAGE, PAGE, None)(path)
+    connect = sqlite3.connect
+
+    def small(*arguments: Any, **settings: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **settings)
+        connection.execute("PRAGMA max_page_count=20")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", small)
+    cache = Cache(path, [].append)
+    with pytest.raises(StorageError, match="no space left on the disk"):
+        cache.get_all(STORED)
+
+    monkeypatch.undo()
+    with closing(Cache(path, [].append)) as cache:
+        assert len(cache.get_all(STORED)) >= len(STORED) - 40
