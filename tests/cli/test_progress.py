@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from memeval.llm.load import Load
 from memeval.runs.display.progress import Countdown, RunDisplay, StageCount, rate
@@ -84,13 +85,13 @@ def test_run_reports_open_calls_before_the_first_reply(
     progress.expect("answer", 20)
     progress.watch(calling(8))
     clock.now = 9.0
-    progress.beat()
+    progress.tick()
     assert capsys.readouterr().err == ""
     clock.now = 10.0
-    progress.beat()
+    progress.tick()
     assert capsys.readouterr().err == "  answer 0/20; 8 calls under way\n"
     clock.now = 69.0
-    progress.beat()
+    progress.tick()
     assert capsys.readouterr().err == "", "then once a minute"
 
 
@@ -304,3 +305,25 @@ def test_identical_runs_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
 def test_sweep_reports_that_it_is_publishing() -> None:
     display = SweepDisplay(Plan([]))
     assert display.lines == ["runs 0/0, publishing"]
+
+
+def test_bars_show_each_stage_and_the_figures_of_the_run_once() -> None:
+    clock = Clock()
+    progress = RunDisplay("a run", clock)
+    progress.expect("prepare", 10)
+    progress.expect("answer", 100)
+    for _ in range(10):
+        progress.done("prepare", reused=True)
+    for number in range(20):
+        clock.now += 1
+        progress.done("answer", failed=number == 3)
+
+    progress.scored(1.0)
+    console = Console(width=100, force_terminal=False)
+    with console.capture() as capture:
+        console.print(progress.draw())
+
+    prepare, answer = (" ".join(line.split()) for line in capture.get().splitlines())
+    assert prepare.startswith("prepare ") and prepare.endswith(" 10/10 10 reused")
+    assert answer.startswith("answer ")
+    assert answer.endswith(" 20/100 1.0/s 1 min 20 s 1 failed, acc 100.0")

@@ -200,7 +200,7 @@ def test_live_display_fits_its_width_and_shows_stages(
     display.spent([paid])
     console = Console(width=width, force_terminal=False)
     with console.capture() as capture:
-        console.print(display._draw())
+        console.print(display.draw())
 
     lines = capture.get().splitlines()
     assert max(map(len, lines)) <= width

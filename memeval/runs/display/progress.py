@@ -1,12 +1,13 @@
-"""Draws the progress of a run: live bars on a terminal, an occasional plain line elsewhere."""
+"""Shows work in progress: live on a terminal, in occasional plain lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
 
@@ -14,12 +15,12 @@ from memeval.pipeline.execute.progress import Progress as Reports
 from memeval.records import Usage
 from memeval.results import RunSummary
 from memeval.runs.display.live import LiveFigures, duration
-from memeval.runs.display.terminal import drawing_stream
+from memeval.runs.display.terminal import drawing_stream, folded
 from memeval.text.redaction import redacted
 from memeval.text.shown import counted, printable
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.live import Live
 
     from memeval.pipeline.open.connections import Connections
 
@@ -105,14 +106,8 @@ class Stages(Reports):
         count.failed += failed
         self.show(stage)
 
-    def spent(self, usages: Sequence[Usage]) -> None:
-        self.live.add_usages(usages)
-
     def scored(self, score: float) -> None:
         self.live.add_score(score)
-
-    def watch(self, connections: Connections) -> None:
-        self.live.connections = connections
 
     def remaining_s(self, now: float, under_way: int = 0) -> float | None:
         """Seconds until the slowest stage ends; None if one can't be estimated yet."""
@@ -127,8 +122,7 @@ class Stages(Reports):
         return longest
 
     def show(self, stage: str) -> None:
-        """Shows that an item of a stage is done."""
-        raise NotImplementedError
+        """Shows that an item of a stage is done, if that is not shown every second."""
 
     @property
     def text(self) -> str:
@@ -137,119 +131,155 @@ class Stages(Reports):
         return ", ".join(f"{stage} {count.text}" for stage, count in list(self.counts.items()))
 
 
-class RunDisplay(Stages):
-    """Shows one run: a bar per stage on a terminal; elsewhere a line after ten seconds and then
-    once a minute, one at the end of each stage, and one at the end.
+class Display(ABC):
+    """Shows work in progress: live on a terminal; elsewhere a line after ten seconds and then once
+    a minute.
+    """
+
+    is_transient = False
+    """Whether the live lines vanish at the end."""
+
+    def __init__(self, clock: Callable[[], float], *, quiet: bool = False) -> None:
+        """A `quiet` display prints nothing."""
+        self.clock, self._quiet = clock, quiet
+        self.live = LiveFigures()
+        self._began = clock()
+        self._next = self._began + LONG_S
+        """When the next plain line is due."""
+        self._guard = threading.Lock()
+        self._screen: Live | None = None
+        """None if standard error is not a terminal."""
+        self._is_over = threading.Event()
+        # Plain lines come from a thread, because a call may take minutes.
+        self._heart = threading.Thread(target=self._beat, name="memeval-heartbeat", daemon=True)
+
+    def __enter__(self) -> Self:
+        if not self._quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._screen = Live(
+                get_renderable=self.draw,
+                console=Console(file=drawing_stream(sys.stderr)),
+                refresh_per_second=4,
+                transient=self.is_transient,
+            )
+            self._screen.start()
+        elif not self._quiet:
+            self._heart.start()
+
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._is_over.set()
+        if self._heart.is_alive():
+            self._heart.join()
+
+        screen, self._screen = self._screen, None
+        if screen is not None:
+            screen.stop()
+
+    def _beat(self) -> None:
+        while not self._is_over.wait(BEAT_S):
+            self.tick()
+
+    def tick(self) -> None:
+        """Prints a plain line if it is time for one."""
+        now = self.clock()
+        if self._screen is None and now >= self._next and (line := self.plain_line()):
+            self._next = now + EVERY_S
+            self.say(line)
+
+    def say(self, message: str) -> None:
+        """Prints a message for the user, above the live lines."""
+        if self._quiet:
+            return
+
+        text = printable(redacted(message))
+        with self._guard:
+            if self._screen is None:
+                print(folded(text, sys.stderr), file=sys.stderr, flush=True)
+            else:
+                # Without markup: rich would read brackets in a message as a style.
+                self._screen.console.print(text, highlight=False, markup=False)
+
+    def spent(self, usages: Sequence[Usage]) -> None:
+        self.live.add_usages(usages)
+
+    def watch(self, connections: Connections) -> None:
+        self.live.connections = connections
+
+    @abstractmethod
+    def draw(self) -> Any:
+        """The live lines, for rich."""
+
+    @abstractmethod
+    def plain_line(self) -> str:
+        """The state of the work; empty before there is any."""
+
+
+class RunDisplay(Display, Stages):
+    """Shows one run: a bar per stage on a terminal; elsewhere also a line at the end of each stage,
+    and one at the end.
     """
 
     def __init__(self, title: str, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(title, clock)
-        self._bars: Progress | None = None
-        """None if standard error is not a terminal."""
-        self._tasks: dict[str, TaskID] = {}
-        self._began = self.clock()
-        self._next = self._began + LONG_S
-        """When the next plain line is due."""
-        self._heartbeat = Heartbeat(self.beat)
+        Stages.__init__(self, title, clock)
+        Display.__init__(self, clock)
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
-            self._bars = _start_bars()
-
+        super().__enter__()
         self.say(self.title)
-        self._heartbeat.start()
         return self
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._heartbeat.stop()
-        if self._bars is not None:
-            self._bars.stop()
-        elif self.counts:
-            what = "stopped at: " if error else ""
+    def __exit__(self, *error: object) -> None:
+        is_plain = self._screen is None
+        super().__exit__(*error)
+        if is_plain and self.counts:
+            what = "stopped at: " if error[0] else ""
             self.say(f"  {what}{self.text}")
-
-    def expect(self, stage: str, count: int) -> None:
-        super().expect(stage, count)
-        if self._bars is None:
-            return
-
-        if stage not in self._tasks:
-            self._tasks[stage] = self._bars.add_task(stage, total=0, rate="", left="", remark="")
-
-        self._bars.update(self._tasks[stage], total=self.counts[stage].total)
 
     def show(self, stage: str) -> None:
         count, now = self.counts[stage], self.clock()
-        if self._bars is not None:
-            self._draw(self._bars, stage, now, advance=1)
-        elif count.done == count.total and now - self._began >= LONG_S:
+        if self._screen is None and count.done == count.total and now - self._began >= LONG_S:
             self._next = now + EVERY_S
-            self.say(f"  {self._line(now)}")
+            self.say(self.plain_line())
 
-    def beat(self) -> None:
-        """Shows the progress if it is due, even if nothing has happened since the last time."""
-        now = self.clock()
-        if self._bars is not None:
-            for stage in list(self._tasks)[-1:]:
-                self._draw(self._bars, stage, now)
-        elif now >= self._next and self.counts:
-            self._next = now + EVERY_S
-            self.say(f"  {self._line(now)}")
+    def draw(self) -> Any:
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
 
-    def say(self, message: str) -> None:
-        if self._bars is None:
-            print(message, file=sys.stderr, flush=True)
-        else:
-            # Without markup: rich would read brackets in a message as a style.
-            text = printable(redacted(message))
-            self._bars.console.print(text, highlight=False, markup=False)
+        now, table = self.clock(), Table.grid(padding=(0, 1))
+        stages = list(self.counts.items())
+        for stage, count in stages:
+            remark = count.remark
+            # These figures are about the whole run: they are shown once, next to the last bar.
+            if stage == stages[-1][0]:
+                remark = ", ".join(filter(None, [remark, self.live.text]))
 
-    def _draw(self, bars: Progress, stage: str, now: float, advance: int = 0) -> None:
-        count = self.counts[stage]
-        remark = count.remark
-        # These figures are about the whole run: they are shown once, next to the last bar.
-        if stage == list(self._tasks)[-1]:
-            remark = ", ".join(filter(None, [remark, self.live.text]))
+            left = count.remaining_s(now, self.live.under_way)
+            table.add_row(
+                Text(f"  {stage:<8}"),
+                ProgressBar(total=count.total, completed=count.done, width=30),
+                Text(f"{count.done:>{len(str(count.total))}}/{count.total}", "green"),
+                # Reused items take no time: only new ones determine the rate.
+                Text(rate(count.done - count.reused, now - self._began)),
+                Text(duration(left) if left else ""),
+                Text(remark, no_wrap=True),
+            )
 
-        # Reused items take no time: only new ones determine the rate.
-        speed = rate(count.done - count.reused, now - self._began)
-        left = count.remaining_s(now, self.live.under_way)
-        bars.update(
-            self._tasks[stage],
-            advance=advance,
-            rate=speed,
-            left=duration(left) if left else "",
-            remark=remark,
-        )
+        return table
 
-    def _line(self, now: float) -> str:
+    def plain_line(self) -> str:
+        if not self.counts:
+            return ""
+
         parts = [self.text, *filter(None, [self.live.text])]
-        if left := self.remaining_s(now, self.live.under_way):
+        if left := self.remaining_s(self.clock(), self.live.under_way):
             parts.append(f"about {duration(left)} left")
 
-        return "; ".join(parts)
-
-
-class Heartbeat:
-    """Calls a function every second from a thread, even while nothing else happens."""
-
-    def __init__(self, beat: Callable[[], None]) -> None:
-        self._beat = beat
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="memeval-heartbeat", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ends the thread, if it was started."""
-        self._stopped.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopped.wait(BEAT_S):
-            self._beat()
+        return f"  {'; '.join(parts)}"
 
 
 class Countdown:
@@ -275,24 +305,6 @@ class Countdown:
         left = self._count.remaining_s(now)
         more = f", about {duration(left)} left" if left else ""
         print(f"{self._work}: {self._count.done_of_total}{more}", file=sys.stderr, flush=True)
-
-
-def _start_bars() -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    bars = Progress(
-        TextColumn("  {task.description:<8}"),
-        BarColumn(30),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TextColumn("{task.fields[left]}"),
-        TextColumn("{task.fields[remark]}"),
-        console=Console(file=drawing_stream(sys.stderr)),
-        refresh_per_second=4,
-    )
-    bars.start()
-    return bars
 
 
 def rate(computed: int, seconds: float) -> str:

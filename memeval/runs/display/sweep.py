@@ -1,28 +1,19 @@
-"""Shows a sweep as one piece of work: live on a terminal, in plain lines elsewhere."""
+"""Shows a sweep as one piece of work."""
 
 from __future__ import annotations
 
 import shlex
-import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from memeval.llm.load import busy_line
 from memeval.metrics.formats import short_count
 from memeval.records import Usage
-from memeval.runs.display.live import LiveFigures, cost, duration
-from memeval.runs.display.progress import EVERY_S, LONG_S, Heartbeat, Stages, already_done
-from memeval.runs.display.terminal import drawing_stream, folded
+from memeval.runs.display.live import cost, duration
+from memeval.runs.display.progress import LONG_S, Display, Stages, already_done
 from memeval.runs.plan import CellOutcome, Plan, PlannedCell
-from memeval.text.redaction import redacted
 from memeval.text.shown import counted, printable
-
-if TYPE_CHECKING:
-    from rich.live import Live
-
-    from memeval.pipeline.open.connections import Connections
 
 SHOWN_CELLS = 6
 """Cells under way that are listed on a terminal."""
@@ -37,14 +28,8 @@ class CellStages(Stages):
         self._display = display
         self._short_name = short_name or name
 
-    def show(self, stage: str) -> None:
-        """Does nothing: the display updates every second."""
-
     def spent(self, usages: Sequence[Usage]) -> None:
         self._display.spent(usages)
-
-    def watch(self, connections: Connections) -> None:
-        """Does nothing: the display has the connections of all cells."""
 
     def say(self, message: str) -> None:
         self._display.say(message)
@@ -93,20 +78,17 @@ def _names_apart(cells: Sequence[PlannedCell]) -> Mapping[int, str]:
     return names
 
 
-class SweepDisplay:
+class SweepDisplay(Display):
+    is_transient = True
+
     def __init__(
         self, plan: Plan, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """A `quiet` display prints nothing."""
-        self._plan, self._quiet, self.clock = plan, quiet, clock
+        super().__init__(clock, quiet=quiet)
+        self._plan = plan
         self._cells: dict[int, CellStages] = {}
         """The cells under way, by number."""
         self._ended = self._reused = self._failed = self._stopped = 0
-        self._began = clock()
-        self._next = self._began + LONG_S
-        """When the next plain line is due."""
-        self._heartbeat = Heartbeat(self.tick)
-        self.live = LiveFigures()
         self._names = _names_apart(plan.cells)
         self._shared: set[str] = set()
         """Words that are in the names of all cells."""
@@ -115,30 +97,12 @@ class SweepDisplay:
 
         self._recent = [(self._began, 0)]
         """Times, and the number of calls by then."""
-        self._guard = threading.Lock()
-        self._live: Live | None = None
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty() and not self._quiet:
-            from rich.console import Console
-            from rich.live import Live
-
-            console = Console(file=drawing_stream(sys.stderr))
-            self._live = Live(
-                # Transient: at the end only the lines above it stay.
-                get_renderable=self._draw,
-                console=console,
-                refresh_per_second=4,
-                transient=True,
-            )
-            self._live.start()
-
+        super().__enter__()
         self.say(self._size())
         if self._plan.repetition_note:
             self.say(f"note: {self._plan.repetition_note}")
-
-        if not self._quiet:
-            self._heartbeat.start()
 
         return self
 
@@ -156,14 +120,10 @@ class SweepDisplay:
         return f"{runs}, {every}already finished"
 
     def __exit__(self, *error: object) -> None:
-        self._heartbeat.stop()
         for cell in self._cells.values():
             self.say(f"{cell.title}: stopped {cell.stopping_point}")
 
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-
+        super().__exit__(*error)
         self.say(self.summary())
 
     def progress(self, planned: PlannedCell) -> CellStages:
@@ -193,30 +153,8 @@ class SweepDisplay:
 
             self.say(f"{position} {name}: {end}")
 
-    def spent(self, usages: Sequence[Usage]) -> None:
-        self.live.add_usages(usages)
-
-    def watch(self, connections: Connections) -> None:
-        self.live.connections = connections
-
-    def tick(self) -> None:
-        """Prints a plain line if it is time for one: after ten seconds, and then once a minute."""
-        now = self.clock()
-        if self._live is None and now >= self._next:
-            self._next = now + EVERY_S
-            self.say("; ".join(self.lines))
-
-    def say(self, message: str) -> None:
-        """Prints a message for the user, above the live lines."""
-        if self._quiet:
-            return
-
-        text = printable(redacted(message))
-        with self._guard:
-            if self._live is None:
-                print(folded(text, sys.stderr), file=sys.stderr, flush=True)
-            else:
-                self._live.console.print(text, highlight=False, markup=False)
+    def plain_line(self) -> str:
+        return "; ".join(self.lines)
 
     @property
     def lines(self) -> list[str]:
@@ -301,7 +239,7 @@ class SweepDisplay:
     def _elapsed(self) -> str:
         return duration(self.clock() - self._began)
 
-    def _draw(self) -> Any:
+    def draw(self) -> Any:
         from rich.console import Group
         from rich.text import Text
 
