@@ -3,18 +3,19 @@
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Set
 from datetime import date, datetime, time
 from enum import Enum
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, to_builtins
 
 from memeval.pipeline.isolate.call import show
-from memeval.records import MOST, Answer, Retrieved
+from memeval.records import MOST, Answer, Finite, Retrieved
 from memeval.text.shown import one_line
+from memeval.text.typed import convert, fault_in
 
-T = TypeVar("T")
 LONGEST_TEXT = 1_000_000
 """Maximum number of characters of an answer or a raw reply: more would burden every report."""
 LONGEST_NOTES = 20_000
@@ -29,22 +30,83 @@ class NotAnAnswerError(TypeError):
     """A returned value breaks the contract."""
 
 
+Text = Annotated[str, Meta(max_length=LONGEST_TEXT)]
+Turns = tuple[str, ...]
+
+
+class _Chunk(Struct):
+    text: Text
+    turn_ids: Turns
+    score: Finite | None = None
+    time: datetime | None = None
+
+
+class _Returned(Struct):
+    text: Text
+    retrieved: tuple[_Chunk, ...] | None
+    ranking: tuple[Turns, ...] | None
+    raw: Text | None
+    context_tokens: Any
+
+
 def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
     """The answer in plain types; `turns` has the case's ids. Raises `NotAnAnswerError`."""
     if not isinstance(value, Answer):
         raise NotAnAnswerError(f"answer() must return an Answer, but returned {_describe(value)}")
 
-    # The order decides which of several faults the user sees.
+    plain = _read(value)
+    retrieved = plain.retrieved
+    if retrieved is not None:
+        _check_turns("Answer.retrieved.turn_ids", [chunk.turn_ids for chunk in retrieved], turns)
+    if plain.ranking is not None:
+        _check_turns("Answer.ranking", plain.ranking, turns)
+
+    tokens = plain.context_tokens
     return Answer(
-        text=_text(value.text, "Answer.text"),
-        retrieved=_unless_none(value.retrieved, lambda chunks: _chunks(chunks, turns)),
-        ranking=_unless_none(value.ranking, lambda ranking: _ranking(ranking, turns)),
-        raw=_unless_none(value.raw, lambda raw: _text(raw, "Answer.raw")),
-        context_tokens=_unless_none(
-            value.context_tokens, lambda tokens: plain_count(tokens, "Answer.context_tokens")
-        ),
+        text=plain_text(plain.text),
+        retrieved=None if retrieved is None else tuple(map(_retrieved, retrieved)),
+        ranking=plain.ranking,
+        raw=None if plain.raw is None else plain_text(plain.raw),
+        context_tokens=None if tokens is None else plain_count(tokens, "Answer.context_tokens"),
         notes=plain_notes(value.notes),
     )
+
+
+def _read(answer: Answer) -> _Returned:
+    for name in ("retrieved", "ranking"):
+        if isinstance(getattr(answer, name), Set):
+            raise NotAnAnswerError(f"Answer.{name} must be a list or a tuple: a set has no order")
+
+    content = {name: getattr(answer, name) for name in _Returned.__struct_fields__}
+    kept = (bytes, bytearray, datetime)
+    try:
+        return convert(to_builtins(content, builtin_types=kept, enc_hook=_builtin), _Returned)
+    except ValueError as error:
+        raise NotAnAnswerError(f"Answer.{fault_in(error)}") from error
+
+
+def _builtin(value: Any) -> Any:
+    """What msgspec can't convert itself: values of numpy, and of subclasses of Python's types."""
+    for kind in (str, int, float):
+        if isinstance(value, kind):
+            return kind(value)
+
+    if _is_numpy(value, "generic", "ndarray"):
+        return value.tolist()
+
+    raise NotAnAnswerError(f"an Answer can't contain {_describe(value)}")
+
+
+def _check_turns(name: str, chunks: Iterable[Turns], turns: Mapping[str, Any]) -> None:
+    for turn in chain.from_iterable(chunks):
+        if turn not in turns:
+            raise NotAnAnswerError(
+                f"{name} names '{one_line(turn, 80)}', which is not a turn of this case"
+            )
+
+
+def _retrieved(chunk: _Chunk) -> Retrieved:
+    return Retrieved(plain_text(chunk.text), chunk.turn_ids, chunk.score, time=chunk.time)
 
 
 def plain_text(text: str) -> str:
@@ -58,10 +120,13 @@ def plain_text(text: str) -> str:
 
 def plain_count(value: Any, name: str) -> int:
     """A count as stored in rows. Raises `NotAnAnswerError`, which calls the value `name`."""
-    expected = f"a whole number from 0 to {MOST:,}"
-    number = _number(value, name, expected)
-    if number != int(number) or not 0 <= number <= MOST:
-        raise _refusal(name, expected, value)
+    number = value.item() if _is_numpy(value, "generic") else value
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    # No comparison with NaN is true.
+    if not is_number or not 0 <= number <= MOST or number != int(number):
+        raise NotAnAnswerError(
+            f"{name} must be a whole number from 0 to {MOST:,}, but is {_describe(value)}"
+        )
 
     return int(number)
 
@@ -71,7 +136,7 @@ def plain_notes(notes: Any) -> dict[str, Any]:
     if notes is None:
         return {}
     if not isinstance(notes, Mapping):
-        raise _refusal("Answer.notes", "a mapping", notes)
+        raise NotAnAnswerError(f"Answer.notes must be a mapping, but is {_describe(notes)}")
 
     plain = _plain(notes)
     size = len(json.dumps(plain, ensure_ascii=False))
@@ -82,91 +147,6 @@ def plain_notes(notes: Any) -> dict[str, Any]:
     share = max(80, LONGEST_NOTES // max(1, 2 * len(plain)))
     cut = {one_line(name, 80): one_line(entry, share) for name, entry in list(plain.items())[:100]}
     return {**cut, "notes": f"cut: they took {size:,} characters"}
-
-
-def _unless_none(value: Any, check: Callable[[Any], T]) -> T | None:
-    return None if value is None else check(value)
-
-
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise _refusal(name, "a string", value)
-    if len(value) > LONGEST_TEXT:
-        raise NotAnAnswerError(
-            f"{name} has {len(value):,} characters; at most {LONGEST_TEXT:,} are allowed"
-        )
-
-    return plain_text(value)
-
-
-def _number(value: Any, name: str, expected: str) -> int | float:
-    number = value.item() if _is_numpy(value, "generic") else value
-    is_number = isinstance(number, int | float) and not isinstance(number, bool)
-    # Not `isfinite`, which fails for a larger int.
-    if not is_number or not abs(number) <= sys.float_info.max:
-        raise _refusal(name, expected, value)
-
-    plain: int | float = number
-    return plain
-
-
-def _chunks(chunks: Any, turns: Mapping[str, Any]) -> tuple[Retrieved, ...]:
-    return tuple(_chunk(chunk, turns) for chunk in _members(chunks, "Answer.retrieved"))
-
-
-def _chunk(chunk: Any, turns: Mapping[str, Any]) -> Retrieved:
-    if not isinstance(chunk, Retrieved):
-        raise NotAnAnswerError(
-            f"Answer.retrieved must contain Retrieved chunks, but contains {_describe(chunk)}"
-        )
-
-    text = _text(chunk.text, "Answer.retrieved.text")
-    turn_ids = _turns(chunk.turn_ids, "Answer.retrieved.turn_ids", turns)
-    score = None
-    if chunk.score is not None:
-        score = float(_number(chunk.score, "Retrieved.score", "a finite number"))
-
-    if chunk.time is not None and not isinstance(chunk.time, datetime):
-        raise _refusal("Retrieved.time", "a datetime", chunk.time)
-
-    return Retrieved(text, turn_ids, score, time=chunk.time)
-
-
-def _ranking(ranking: Any, turns: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
-    # Fast path for the type that built-in systems return: a ranking contains hundreds of chunks.
-    if type(ranking) is tuple and set(map(type, ranking)) == {tuple}:
-        with suppress(TypeError):  # an unhashable value is not an id
-            if turns.keys() >= set(chain.from_iterable(ranking)):
-                return ranking
-
-    name = "Answer.ranking"
-    return tuple(_turns(chunk, name, turns) for chunk in _members(ranking, name))
-
-
-def _turns(ids: Any, name: str, turns: Mapping[str, Any]) -> tuple[str, ...]:
-    members = _members(ids, name)
-    for turn in members:
-        if not isinstance(turn, str):
-            raise NotAnAnswerError(
-                f"{name} must contain turn ids, which are strings, but contains {_describe(turn)}"
-            )
-        if turn not in turns:
-            raise NotAnAnswerError(
-                f"{name} names '{one_line(turn, 80)}', which is not a turn of this case"
-            )
-
-    return tuple(map(str, members))
-
-
-def _members(value: Any, name: str) -> Sequence[Any]:
-    if isinstance(value, tuple):
-        return value
-    if _is_numpy(value, "ndarray"):
-        return value.tolist() if value.ndim else [value.item()]
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
-        raise _refusal(name, "a list or a tuple", value)
-
-    return list(value)
 
 
 def _plain(value: Any, above: tuple[int, ...] = ()) -> Any:  # noqa: PLR0911 - one per type
@@ -211,10 +191,6 @@ def _is_numpy(value: Any, *type_names: str) -> bool:
     # Importing numpy is slow (as forty modules); unless it is loaded, no value is of its types.
     numpy = sys.modules.get("numpy")
     return isinstance(value, tuple(getattr(numpy, kind, ()) for kind in type_names))
-
-
-def _refusal(name: str, expected: str, value: Any) -> NotAnAnswerError:
-    return NotAnAnswerError(f"{name} must be {expected}, but is {_describe(value)}")
 
 
 def _describe(value: Any) -> str:
