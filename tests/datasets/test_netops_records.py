@@ -92,7 +92,7 @@ def test_chunks_of_a_case_may_be_records(tmp_path: Path) -> None:
         ([{**ALERT, "timestamp": 1e300}, QUESTION], "field 'time' is '1e+300'"),
         (
             [RUNBOOK, ALERT, QUESTION],
-            "chunk 1: field 'time' is before that of an earlier chunk",
+            "chunk 1: field 'time' is before that of its session or of an earlier chunk",
         ),
         ([ALERT, QUESTION], "evidence '12' is not a chunk"),
         ([ALERT, 5, {**QUESTION, "evidence": []}], "chunk 1: is an integer, not an object"),

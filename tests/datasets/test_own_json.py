@@ -15,7 +15,7 @@ import pytest
 from memeval.cli.data import data
 from memeval.datasets.contract import Dataset
 from memeval.datasets.json import reader
-from memeval.datasets.json.operations import OPERATION_FIELDS
+from memeval.datasets.json.operations import OPERATIONS as KINDS
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.records import EvalCase, ForgetRequest, Traces
@@ -283,7 +283,7 @@ FAULTY = {
     "past the end": (asked(evidence=[3]), "evidence '3' is not a turn of the case"),
     "not a turn": (
         asked(evidence=[None]),
-        "'evidence' contains null, not the id or index of a turn",
+        "field 'evidence[0]' is null, not a string or an integer",
     ),
     "no sessions": (case(sessions=[]), "line 1 'north': field 'sessions' is empty"),
     "no turns": (one_session(turns=[]), "session 0: field 'turns' is empty"),
@@ -296,12 +296,15 @@ FAULTY = {
     "not an object": (one_session(turns=["x"]), "turn 0: is a string, not an object"),
     "a turn twice": (
         one_session(turns=[turn(id="a"), turn(id="a")]),
-        "session 0, turn 1: the id 'a' is also that of session 0, turn 0",
+        "session 0, turn 1: turn id 'a' is already in line 1 'north', session 0, turn 0",
     ),
-    "day first": (one_session(time="8/5/2024"), "field 'time' is '8/5/2024'; write it as 2024-05"),
-    "dots": (one_session(time="08.05.2024"), "field 'time' is '08.05.2024'; write it as"),
-    "in words": (one_session(time="May 8, 2024"), "field 'time' is 'May 8, 2024'; write it as"),
-    "seconds": (one_session(time=1715176560), "field 'time' is '1715176560'; write it as"),
+    "day first": (
+        one_session(time="8/5/2024"),
+        "field 'time' is '8/5/2024', not a time like 2024-05",
+    ),
+    "dots": (one_session(time="08.05.2024"), "field 'time' is '08.05.2024', not a time"),
+    "in words": (one_session(time="May 8, 2024"), "field 'time' is 'May 8, 2024', not a time"),
+    "seconds": (one_session(time=1715176560), "field 'time' is '1715176560', not a time"),
     "no such day": (one_session(time="2024-02-30"), "is '2024-02-30', not a time like"),
     "backwards": (
         one_session(time="2024-03-02", turns=[turn(time="2024-03-01")]),
@@ -333,9 +336,9 @@ FAULTY = {
     ),
     "no kind": (living(kind="delete"), "operation 0: field 'kind' is 'delete', not one of forget"),
     "of another kind": (living(old="x"), "operation 0: field 'old' is not in the schema"),
-    "about nothing": (living(about=None), "operation 0: field 'about' is null"),
+    "about nothing": (living(about=None), "operation 0: field 'about' is missing"),
     "a scope": (living(scope="all"), "field 'scope' is 'all', not one of fact, subject, user"),
-    "after nothing": (living(after=None), "operation 0: field 'after' is missing"),
+    "after nothing": (living(after=None), "operation 0: field 'after' is null"),
     "no session": (living(after="z"), "field 'after' is 'z', which is not a session of the case"),
     "a later one": (
         case(operations=[{"kind": "reingest", "after": "a", "session": 1}]),
@@ -394,7 +397,7 @@ def test_invalid_stale_value_is_one_mistake(tmp_path: Path) -> None:
         read(write(tmp_path, content))
 
     place = "own.json: line 1 'north', question 'q1'"
-    assert refused.value.message.endswith(f"{place}: field 'stale' is empty.")
+    assert refused.value.message.endswith(f"{place}: field 'stale[0]' is empty.")
 
 
 ACCEPTED = (
@@ -551,15 +554,21 @@ def test_documentation_names_every_field_and_its_examples_are_read(tmp_path: Pat
         assert (len(found.sessions), len(found.questions)) == (2, 3)
 
     assert len(examples) == 2
-    for kind, fields_of in OPERATION_FIELDS.items():
-        assert all(f"`{name}`" in page for name in (kind, *fields_of))
+    for kind, entry in KINDS.items():
+        assert all(f"`{name}`" in page for name in (kind, *entry.__struct_fields__))
 
-    for kind_of_entry in (reader.CASE, reader.SESSION, reader.TURN):
-        assert all(f"`{name}`" in page for name in kind_of_entry.fields)
+    for entry in (reader.OwnCase, reader.SessionEntry, reader.TurnEntry):
+        assert all(f"`{name}`" in page for name in entry.__struct_fields__)
 
     schema = json.loads((DOCS / "json.schema.json").read_text(encoding="utf-8"))["$defs"]
-    for entry in (reader.CASE, reader.SESSION, reader.TURN, reader.REVIEWED_QUESTION):
-        assert set(schema[entry.noun]["properties"]) == {*entry.fields, *entry.aliases}
+    entries = {
+        "case": reader.OwnCase,
+        "session": reader.SessionEntry,
+        "turn": reader.TurnEntry,
+        "question": reader.ReviewedQuestion,
+    }
+    for name, entry in entries.items():
+        assert set(schema[name]["properties"]) == {*entry.__struct_fields__, *entry.aliases}
         assert all(f"`{name}`" in page for name in entry.aliases)
 
 

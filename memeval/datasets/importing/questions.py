@@ -7,12 +7,12 @@ from memeval.datasets.importing.message import ImportLog
 from memeval.datasets.importing.table import RawTable, plain_names
 from memeval.datasets.importing.times import BY_FORMAT, format_of, iso_text, iso_time, read_time
 from memeval.datasets.io.fields import Fields, quoted
-from memeval.datasets.io.questions import QUESTION
+from memeval.datasets.io.questions import QuestionEntry
 from memeval.datasets.io.tables import named_cells
 from memeval.errors import UserError
 from memeval.text.shipped import location_of
 
-COLUMNS = ("case_id", *(name for name in QUESTION.fields if name != "golds"))
+COLUMNS = ("case_id", *(name for name in QuestionEntry.__struct_fields__ if name != "golds"))
 MANY = "|"
 """Separates several answers, pieces of evidence or choices in one cell."""
 

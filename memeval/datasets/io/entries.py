@@ -1,23 +1,23 @@
-"""Reads the objects of a JSON file so that every mistake is listed, and not only the first."""
+"""Reads the objects of a user's own JSON file as typed records. Mistakes are listed, not only the
+first.
+"""
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Meta, Struct, ValidationError, field
 
 from memeval.datasets.io.fields import LONE_SURROGATE, kind_of, quoted
 from memeval.errors import UserError
 from memeval.results.files import HALF_CHARACTER
+from memeval.text.typed import convert
 
 MOST_SHOWN = 20
 """Maximum number of mistakes that one message lists; the others are counted."""
@@ -25,7 +25,20 @@ TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:\d{2})?)?"
 )
 """The times of a strict schema: 8/5/2024 is May in one country and August in another."""
-TIMES = "write it as 2024-05-08, 2024-05-08T13:56 or 2024-05-08T13:56:00+02:00"
+TIMES = "2024-05-08, 2024-05-08T13:56 or 2024-05-08T13:56:00+02:00"
+Text = Annotated[str, Meta(pattern=r"\A(?=\s*\S)[^\ud800-\udfff]+\Z")]
+"""A string that is not blank, and can be written."""
+Items = Annotated[list[Any], Meta(min_length=1)]
+Name = Text | int
+"""An id or a name, which is used as a string."""
+KINDS = {
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+}
+"""msgspec's names of types, in words."""
 
 
 class Mistakes(Struct):
@@ -43,9 +56,6 @@ class Mistakes(Struct):
     """Fields that the schema does not know, such as `question.difficulty`, and their counts."""
     aliases_used: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Aliases of fields, the field that each was taken for, and how often."""
-
-    def add(self, location: str, what: str) -> None:
-        self.messages.append(f"{location}: {what}")
 
     def refuse(self) -> None:
         """Raises `UserError` if there are mistakes, and lists up to `MOST_SHOWN` of them."""
@@ -69,178 +79,123 @@ class Mistakes(Struct):
         )
 
 
-class EntryKind(Struct, frozen=True):
-    """A kind of objects: its name in messages, and its fields."""
+class Entry(Struct, frozen=True, kw_only=True):
+    """An object of the file. Optional fields may be null."""
 
-    noun: str
-    fields: tuple[str, ...]
-    aliases: Mapping[str, str] = {}
+    aliases: ClassVar[Mapping[str, str]] = {}
     """The field that each alias stands for."""
 
+    @classmethod
+    def noun(cls) -> str:
+        """What messages call the object: `turn` for a `TurnEntry`."""
+        return cls.__name__.removesuffix("Entry").lower()
 
-class FileEntry(Struct, frozen=True):
-    """An object of the file. A field that is wrong is noted, and read as None."""
+
+E = TypeVar("E", bound=Entry)
+
+
+class Place(Struct, frozen=True):
+    """A position in the file, whose mistakes are noted."""
 
     location: str
-    """Position in the file, as messages name it: `case 3 'north', question 'q7'`."""
-    values: Mapping[str, Any]
+    """As messages name it: `case 3 'north', question 'q7'`."""
     mistakes: Mistakes
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    """The alias that the file uses for a field, by field."""
 
-    @classmethod
-    def of(cls, location: str, value: Any, kind: EntryKind, mistakes: Mistakes) -> FileEntry | None:
-        """The object at a position; None if the value is not an object."""
+    def part(self, name: str) -> Place:
+        """The place of a part of the object here."""
+        return Place(f"{self.location}, {name}", self.mistakes)
+
+    def add(self, what: str, *, name: str = "") -> None:
+        """Notes a mistake of the object here, or of its field `name`."""
+        field = f"field {quoted(name)} " if name else ""
+        self.mistakes.messages.append(f"{self.location}: {field}{what}")
+
+    def read(self, value: Any, wanted: type[E]) -> E | None:
+        """The object here as a record; None if it has a mistake."""
         if not isinstance(value, dict):
-            mistakes.add(location, f"is {kind_of(value)}, not an object")
+            self.add(f"is {kind_of(value)}, not an object")
             return None
 
-        aliases = {kind.aliases[name]: name for name in value if name in kind.aliases}
+        before = len(self.mistakes.messages)
+        aliases = {wanted.aliases[name]: name for name in value if name in wanted.aliases}
         for name, other in aliases.items():
-            mistakes.aliases_used[other, name] += 1
+            self.mistakes.aliases_used[other, name] += 1
             if name in value:
-                mistakes.add(
-                    location, f"field '{other}' is an alias of '{name}': use only one of them"
-                )
+                self.add(f"is an alias of '{name}': use only one of them", name=other)
 
-        if aliases:
-            value = {kind.aliases.get(name, name): item for name, item in value.items()}
-
-        unread = [name for name in value if name not in kind.fields]
-        if mistakes.strict:
-            for name in unread:
-                mistakes.add(location, _unknown_field(name, kind))
-        else:
-            mistakes.unread.update(f"{kind.noun}.{name}" for name in unread)
-
-        return cls(location=location, values=value, mistakes=mistakes, aliases=aliases)
-
-    @classmethod
-    def of_case(
-        cls, location: str, value: Any, kind: EntryKind, mistakes: Mistakes
-    ) -> tuple[FileEntry, str | None] | None:
-        """A case's object, with the case id in its location, and that id; None if not an object."""
-        entry = cls.of(location, value, kind, mistakes)
-        if entry is None:
-            return None
-
-        case_id = entry.name("case_id", required=True)
-        if case_id is not None:
-            entry = replace(entry, location=f"{location} {quoted(case_id)}")
-
-        return entry, case_id
-
-    def add_mistake(self, name: str, what: str) -> None:
-        self.mistakes.add(self.location, f"field '{self.aliases.get(name, name)}' {what}")
-
-    def text(self, name: str, *, required: bool = False) -> str | None:
-        """A string that is not empty."""
-        value = self._value(name, required=required)
-        return None if value is None else self.check_text(name, value)
-
-    def name(self, name: str, *, required: bool = False) -> str | None:
-        """A string or an integer, as a string."""
-        value = self._value(name, required=required)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-
-        return None if value is None else self.check_text(name, value)
-
-    def items(self, name: str, *, required: bool = False) -> list[Any] | None:
-        value = self._value(name, required=required)
-        if value is None or isinstance(value, list):
-            return value
-
-        self.add_mistake(name, f"is {kind_of(value)}, not a list")
-        return None
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        """A list of strings; wrong items are noted and left out."""
-        texts = map(partial(self.check_text, name), self.items(name) or [])
-        return tuple(filter(None, texts))
-
-    def required_items(self, name: str) -> list[Any]:
-        """A list that must exist and must not be empty; otherwise a mistake is noted."""
-        values = self.items(name, required=True)
-        if values == []:
-            self.add_mistake(name, "is empty")
-
-        return values or []
-
-    def boolean(self, name: str) -> bool:
-        """A boolean; False if it is missing."""
-        value = self._value(name)
-        if value is None or isinstance(value, bool):
-            return bool(value)
-
-        self.add_mistake(name, f"is {kind_of(value)}, not true or false")
-        return False
-
-    def time(self, name: str) -> datetime | None:
-        """A time or a date in ISO 8601, with its zone if it has one."""
-        if self.mistakes.strict and not self._has_plain_time(name):
-            return None
-
-        text = self.text(name)
-        if text is None:
-            return None
-
+        fields = {wanted.aliases.get(name, name): item for name, item in value.items()}
+        self._note_unknown(fields, wanted)
         try:
-            time = datetime.fromisoformat(text.strip())
-            # A time near the year 1 or 9999 may have no equivalent in UTC; this line finds out.
-            time.astimezone(UTC)
-        except (ValueError, OverflowError):
-            self.add_mistake(name, f"is {quoted(text)}, not a time like 2024-05-08T13:56")
+            entry = convert(fields, wanted)
+        except ValidationError as error:
+            name, what = _mistake(fields, error)
+            self.add(what, name=aliases.get(name, name))
+            return None
+        except UnicodeEncodeError:
+            # In a field that can't be a string.
+            self.add(LONE_SURROGATE)
             return None
 
-        return time
+        return entry if len(self.mistakes.messages) == before else None
 
-    def _has_plain_time(self, name: str) -> bool:
-        """Whether a field is missing or a time in a strict schema's form; else notes a mistake."""
-        value = self.values.get(name)
-        if value is None or (isinstance(value, str) and TIME.fullmatch(value.strip())):
-            return True
+    def _note_unknown(self, fields: Mapping[str, Any], wanted: type[Entry]) -> None:
+        known = wanted.__struct_fields__
+        for name in fields:
+            if name in known:
+                continue
+            if not self.mistakes.strict:
+                self.mistakes.unread[f"{wanted.noun()}.{name}"] += 1
+                continue
 
-        what = quoted(value) if isinstance(value, str | int | float) else kind_of(value)
-        self.add_mistake(name, f"is {what}; {TIMES}")
-        return False
+            near = get_close_matches(name, [*known, *wanted.aliases], n=1, cutoff=0.6)
+            hint = f"did you mean '{near[0]}'?" if near else f"the fields are {', '.join(known)}"
+            self.add(f"is not in the schema; {hint}", name=name)
 
-    def answer(self, name: str, value: Any) -> str | None:
-        """A string or a number, as a string."""
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            # An integer may be too large to convert to a float.
-            if isinstance(value, int) or math.isfinite(value):
-                return str(value)
-
-            self.add_mistake(name, "is a number that is not finite")
+    def time(self, value: Any, name: str = "time") -> datetime | None:
+        """The time or date in ISO 8601 of a field, with its zone if it has one; None for null, and
+        for a mistake.
+        """
+        if value is None:
             return None
 
-        return self.check_text(name, value)
+        text = value.strip() if isinstance(value, str) else ""
+        if TIME.fullmatch(text) or not self.mistakes.strict:
+            try:
+                time = datetime.fromisoformat(text)
+                # A time near the year 1 or 9999 may have no equivalent in UTC.
+                time.astimezone(UTC)
+                return time
+            except (ValueError, OverflowError):
+                pass
 
-    def check_text(self, name: str, value: Any) -> str | None:
-        """The value if a non-blank string that can be written; otherwise notes a mistake."""
-        if not isinstance(value, str):
-            self.add_mistake(name, f"is {kind_of(value)}, not a string")
-        elif not value.strip():
-            self.add_mistake(name, "is empty")
-        elif HALF_CHARACTER.search(value):
-            self.add_mistake(name, LONE_SURROGATE)
-        else:
-            return value
-
+        shown = quoted(value) if isinstance(value, str | int | float) else kind_of(value)
+        self.add(f"is {shown}, not a time like {TIMES}", name=name)
         return None
 
-    def _value(self, name: str, *, required: bool = False) -> Any:
-        """A field's value. An optional field that is null counts as missing."""
-        value = self.values.get(name)
-        if value is None and required:
-            self.add_mistake(name, "is null" if name in self.values else "is missing")
 
-        return value
+def _mistake(fields: Mapping[str, Any], error: ValidationError) -> tuple[str, str]:
+    """The path of an invalid field, and its mistake in words."""
+    message, _, path = str(error).partition(" - at `$.")
+    path = path.rstrip("`")
+    if message.startswith("Object missing"):
+        return message.split("`")[1], "is missing"
 
+    value: Any = fields
+    for step in re.findall(r"\w+", path):
+        value = value[int(step) if isinstance(value, list) else step]
 
-def _unknown_field(name: str, kind: EntryKind) -> str:
-    """The mistake of an unknown field, in words."""
-    near = get_close_matches(name, [*kind.fields, *kind.aliases], n=1, cutoff=0.6)
-    hint = f"did you mean '{near[0]}'?" if near else f"the fields are {', '.join(kind.fields)}"
-    return f"field {quoted(name)} is not in the schema; {hint}"
+    expected, _, got = message.removeprefix("Expected ").partition(", got ")
+    if isinstance(value, str) and HALF_CHARACTER.search(value):
+        what = LONE_SURROGATE
+    elif isinstance(value, str) and value.strip() and "(?:" in expected:
+        known = expected.partition("(?:")[2].partition(")")[0]
+        what = f"is {quoted(value)}, not one of {known.replace('|', ', ')}"
+    elif got:
+        kinds = [words for kind, words in KINDS.items() if re.search(rf"\b{kind}\b", expected)]
+        what = f"is {kind_of(value)}, not {' or '.join(kinds)}"
+    elif isinstance(value, str | list):
+        what = "is empty"
+    else:
+        what = f"is {quoted(value)}, which is out of range"
+
+    return path, what

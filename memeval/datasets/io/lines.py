@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from memeval.datasets.io.entries import Mistakes
+from memeval.datasets.io.entries import Mistakes, Place
 from memeval.datasets.io.fields import Fields, parse_json, unique_fields
 from memeval.datasets.io.json_stream import MARK
 from memeval.errors import UserError
@@ -39,13 +39,14 @@ def parse_lines(lines: Iterable[bytes], path: Path) -> Iterator[Fields]:
 def json_lines(lines: Iterable[bytes], mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
     """Each line's value with its place, `line 3`; unreadable lines are noted as mistakes."""
     for number, line in number_lines(lines):
+        place = Place(f"line {number}", mistakes)
         try:
             text = line.decode("utf-8-sig")
-            yield f"line {number}", json.loads(text, object_pairs_hook=unique_fields)
+            yield place.location, json.loads(text, object_pairs_hook=unique_fields)
         except UnicodeDecodeError as error:
-            mistakes.add(f"line {number}", f"is not UTF-8: byte {error.start} can't be decoded")
+            place.add(f"is not UTF-8: byte {error.start} can't be decoded")
         except (ValueError, RecursionError) as error:
-            mistakes.add(f"line {number}", f"is not JSON: {error}")
+            place.add(f"is not JSON: {error}")
 
 
 def located_cases(value: Any, path: Path, *hints: str) -> Iterator[tuple[str, Any]]:

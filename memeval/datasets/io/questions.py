@@ -2,45 +2,57 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from memeval.datasets.io.entries import EntryKind, FileEntry, Mistakes
-from memeval.datasets.io.fields import kind_of, quoted
-from memeval.records import ChoiceLabels, EvalQuestion, Turn
+from memeval.datasets.io.entries import Entry, Mistakes, Name, Place, Text
+from memeval.datasets.io.fields import quoted
+from memeval.records import ChoiceLabels, EvalQuestion, Finite, Turn
 from memeval.text.shown import one_line
-
-_FIELDS = "id question answer golds category evidence choices multi_select time"
-QUESTION = EntryKind("question", tuple(_FIELDS.split()))
 
 CATEGORY = re.compile(r"\w[\w .-]{0,59}")
 """Category names that can be part of a metric's name."""
 DEFAULT_CATEGORY = "general"
 """The category of a question that names none."""
-DEFAULT_SPEAKER = "Record"
-"""The speaker of a chunk that has none."""
 MOST_CHOICES = 26
 """The number of letters from A to Z."""
+Gold = Text | int | Finite
+Golds = Gold | list[Gold]
+
+
+class QuestionEntry(Entry, frozen=True, kw_only=True):
+    """A question as the file contains it."""
+
+    id: Name | None = None
+    question: Text
+    answer: Golds | None = None
+    golds: Golds | None = None
+    category: Name | None = None
+    evidence: list[str | int] | None = None
+    choices: list[Text] | None = None
+    multi_select: bool | None = None
+    time: Any = None
+
+
+Q = TypeVar("Q", bound=QuestionEntry)
 
 
 class Chunk(Struct, frozen=True):
-    """One chunk of a case."""
+    """A turn of a case."""
 
     turn_id: str
-    """memeval's own id, by position: the file's ids may reveal which chunk is asked for."""
-    text: str = ""
-    name: str | None = None
+    """memeval's own id, by position: the file's ids may reveal which turn is asked for."""
+    text: str
+    name: str | None
     """Its id in the file."""
-    time: datetime | None = None
+    time: datetime | None
     """Time as in the file, with its zone if it has one."""
-    speaker: str = DEFAULT_SPEAKER
-    session: str | None = None
+    speaker: str
 
     def as_turn(self) -> Turn:
-        """The chunk as systems see it."""
+        """The turn as systems see it."""
         time = self.time and in_utc(self.time)
         return Turn(turn_id=self.turn_id, speaker=self.speaker, text=self.text, time=time)
 
@@ -48,106 +60,123 @@ class Chunk(Struct, frozen=True):
 class OrderCheck(Struct):
     """Notes times that run backwards: the memory gets the texts in the file's order."""
 
-    mistakes: Mistakes
     what: str
     """What has the later time, for the message about a mistake in the field `time`."""
     latest: datetime | None = None
 
-    def check(self, time: datetime | None, location: str) -> None:
+    def check(self, time: datetime | None, place: Place) -> None:
         if time is None:
             return
 
         time = in_utc(time)
         if self.latest is not None and time < self.latest:
-            self.mistakes.add(location, f"field 'time' is before that of {self.what}")
+            place.add(f"is before that of {self.what}", name="time")
 
         self.latest = max(time, self.latest or time)
 
 
-@dataclass
-class QuestionReader:
+def question_entries(case: Place, values: Sequence[Any], wanted: type[Q]) -> list[tuple[Place, Q]]:
+    """The questions of a case with their places; those with a mistake are left out."""
+    entries = []
+    for number, value in enumerate(values):
+        shown = str(number)
+        if isinstance(value, dict) and isinstance(value.get("id"), str | int):
+            shown = quoted(value["id"])
+
+        place = case.part(f"question {shown}")
+        entry = place.read(value, wanted)
+        if entry is not None:
+            entries.append((place, entry))
+
+    return entries
+
+
+class QuestionReader(Struct):
     """Reads the questions of one case."""
 
-    location: str
     case_id: str
     chunks: Sequence[Chunk]
-    mistakes: Mistakes
-    kind: EntryKind = QUESTION
-    noun: str = "chunk"
+    noun: str
     """What the file calls a chunk."""
-    times: list[datetime] = field(default_factory=list)
+    times: list[datetime | None] = field(default_factory=list)
     """Times at which the questions read so far are asked, as in the file."""
 
-    def read_all(self, values: Sequence[Any]) -> tuple[EvalQuestion, ...]:
-        """The questions that have no mistake; the mistakes of the others are noted."""
-        questions = [self.read(number, value) for number, value in enumerate(values)]
-        return tuple(filter(None, questions))
+    def read(self, number: int, place: Place, entry: QuestionEntry) -> EvalQuestion:
+        """A question; mistakes are noted."""
+        category = DEFAULT_CATEGORY if entry.category is None else str(entry.category)
+        if not CATEGORY.fullmatch(category):
+            what = "it must be up to 60 letters, digits, spaces, '.', '-' or '_'"
+            place.add(f"is {quoted(category)}; {what}", name="category")
 
-    def read(self, number: int, value: Any) -> EvalQuestion | None:
-        """A question; None if it has a mistake, which is noted."""
-        before = len(self.mistakes.messages)
-        entry = self._entry(number, value)
-        if entry is None:
-            return None
+        name = f"q{number}" if entry.id is None else entry.id
+        choices = tuple(map(str.strip, entry.choices or ()))
+        golds = _golds(place, entry)
+        if entry.choices is not None:
+            _check_choices(place, entry, choices, golds)
 
-        question = self._question(entry, number)
-        return question if len(self.mistakes.messages) == before else None
-
-    def _question(self, entry: FileEntry, number: int) -> EvalQuestion:
-        """The question in an object; its mistakes are noted."""
-        name = entry.name("id")
-        text = entry.text("question", required=True)
-        category = _category(entry)
-        choices = _choices(entry)
-        golds = _golds(entry)
-        right = _right_choices(entry, choices, golds)
-        evidence = self._evidence(entry)
-        asked_at = entry.time("time")
-        multi_select = entry.boolean("multi_select")
-        if asked_at is not None:
-            self.times.append(asked_at)
-
+        asked_at = place.time(entry.time)
+        self.times.append(asked_at)
         return EvalQuestion(
-            question_id=f"{self.case_id}/{name or f'q{number}'}",
-            text=(text or "").strip(),
+            question_id=f"{self.case_id}/{name}",
+            text=entry.question.strip(),
             category=category,
-            gold=tuple(golds),
-            evidence=evidence,
+            gold=golds,
+            evidence=self._evidence(place, entry),
             asked_at=asked_at and in_utc(asked_at),
             choices=choices,
-            right_choices=right,
+            right_choices=tuple(at for at, choice in enumerate(choices) if choice in golds),
             choice_labels=ChoiceLabels.LETTERS,
-            multi_select=multi_select,
+            multi_select=bool(entry.multi_select),
             answerable=bool(golds),
         )
 
-    def _entry(self, number: int, value: Any) -> FileEntry | None:
-        location = f"{self.location}, question {number}"
-        if isinstance(value, dict) and isinstance(value.get("id"), str | int):
-            location = f"{self.location}, question {quoted(value['id'])}"
-
-        return FileEntry.of(location, value, self.kind, self.mistakes)
-
-    def _evidence(self, entry: FileEntry) -> tuple[str, ...]:
+    def _evidence(self, place: Place, entry: QuestionEntry) -> tuple[str, ...]:
         """Turn ids of the chunks with the answer; the file names them by id or by index from 0."""
         by_name = {chunk.name: chunk.turn_id for chunk in self.chunks if chunk.name is not None}
         # A dict: each id once, in the order of the file.
         turn_ids: dict[str, None] = {}
-        for value in entry.items("evidence") or []:
+        for value in entry.evidence or ():
             if isinstance(value, str) and value in by_name:
                 turn_ids[by_name[value]] = None
-            elif _is_index(value, len(self.chunks)):
+            elif isinstance(value, int) and 0 <= value < len(self.chunks):
                 turn_ids[self.chunks[value].turn_id] = None
-            elif isinstance(value, str | int) and not isinstance(value, bool):
-                self.mistakes.add(
-                    entry.location, f"evidence {quoted(value)} is not a {self.noun} of the case"
-                )
             else:
-                entry.add_mistake(
-                    "evidence", f"contains {kind_of(value)}, not the id or index of a {self.noun}"
-                )
+                place.add(f"evidence {quoted(value)} is not a {self.noun} of the case")
 
         return tuple(turn_ids)
+
+
+def _golds(place: Place, entry: QuestionEntry) -> tuple[str, ...]:
+    """The accepted answers; empty if a refusal is right."""
+    given = entry.answer if entry.golds is None else entry.golds
+    if given is None:
+        place.add("is missing; if a refusal is right, use an empty list", name="answer")
+        return ()
+    if entry.answer is not None and entry.golds is not None:
+        place.add("is an alias of 'golds': use only one of them", name="answer")
+
+    values = given if isinstance(given, list) else [given]
+    return tuple(str(value).strip() for value in values)
+
+
+def _check_choices(
+    place: Place, entry: QuestionEntry, choices: Sequence[str], golds: Sequence[str]
+) -> None:
+    """Notes choices that can't be asked; the answer names the right ones by their texts."""
+    if not 2 <= len(choices) <= MOST_CHOICES:
+        place.add(f"contains {len(choices)}, not 2 to {MOST_CHOICES}", name="choices")
+    if len(set(choices)) < len(choices):
+        place.add("lists a choice twice", name="choices")
+
+    for gold in golds:
+        if gold not in choices:
+            place.add(f"is {quoted(gold)}, which is not one of the choices", name="answer")
+    if not golds:
+        place.add("is empty; a question with choices needs a right one", name="answer")
+    if len(set(golds)) > 1 and not entry.multi_select:
+        # Systems see whether several choices may be right: the answer must not decide that.
+        what = 'contains several choices, which needs "multi_select": true'
+        place.add(what, name="answer")
 
 
 def in_utc(time: datetime) -> datetime:
@@ -155,77 +184,10 @@ def in_utc(time: datetime) -> datetime:
     return time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
 
 
-def _is_index(value: Any, count: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < count
-
-
-def _category(entry: FileEntry) -> str:
-    name = entry.name("category") or DEFAULT_CATEGORY
-    if not CATEGORY.fullmatch(name):
-        entry.add_mistake(
-            "category",
-            f"is {quoted(name)}; it must be up to 60 letters, digits, spaces, '.', '-' or '_'",
-        )
-
-    return name
-
-
-def _choices(entry: FileEntry) -> tuple[str, ...]:
-    values = entry.items("choices")
-    if values is None:
-        return ()
-
-    choices = tuple(map(str.strip, entry.texts("choices")))
-    if not 2 <= len(values) <= MOST_CHOICES:
-        entry.add_mistake("choices", f"contains {len(values)}, not 2 to {MOST_CHOICES}")
-    if len(set(choices)) < len(choices):
-        entry.add_mistake("choices", "lists a choice twice")
-
-    return choices
-
-
-def _golds(entry: FileEntry) -> list[str]:
-    """The accepted answers; empty if a refusal is right."""
-    given = [name for name in ("answer", "golds") if entry.values.get(name) is not None]
-    if not given:
-        entry.add_mistake("answer", "is missing; if a refusal is right, use an empty list")
-        return []
-    if len(given) > 1:
-        entry.add_mistake("answer", "is an alias of 'golds': use only one of them")
-        return []
-
-    (name,) = given
-    values = entry.values[name]
-    if not isinstance(values, list):
-        values = [values]
-
-    texts = [entry.answer(name, value) for value in values]
-    return list(map(str.strip, filter(None, texts)))
-
-
-def _right_choices(
-    entry: FileEntry, choices: Sequence[str], golds: Sequence[str]
-) -> tuple[int, ...]:
-    """Positions of the right choices, which the answer names by their texts."""
-    if not choices:
-        return ()
-
-    for gold in golds:
-        if gold not in choices:
-            entry.add_mistake("answer", f"is {quoted(gold)}, which is not one of the choices")
-    if not golds:
-        entry.add_mistake("answer", "is empty; a question with choices needs a right one")
-    if len(set(golds)) > 1 and entry.values.get("multi_select") is not True:
-        # Systems see whether several choices may be right: the answer must not decide that.
-        entry.add_mistake("answer", 'contains several choices, which needs "multi_select": true')
-
-    return tuple(position for position, choice in enumerate(choices) if choice in golds)
-
-
-def check_zones(location: str, times: Sequence[datetime | None], mistakes: Mistakes) -> None:
+def check_zones(place: Place, times: Sequence[datetime | None]) -> None:
     """Notes a mistake if some times have a zone and others do not: they can't be compared."""
     if len({time.tzinfo is None for time in times if time is not None}) > 1:
-        mistakes.add(location, "some times have a zone and others do not")
+        place.add("some times have a zone and others do not")
 
 
 def notes_of(answerable: int, without_evidence: int, mistakes: Mistakes) -> Iterator[str]:

@@ -4,12 +4,13 @@ are asked before the end.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from memeval.datasets.io.entries import EntryKind, FileEntry
-from memeval.datasets.io.fields import kind_of, quoted
+from memeval.datasets.io.entries import Entry, Place, Text
+from memeval.datasets.io.fields import quoted
+from memeval.datasets.io.questions import QuestionEntry
 from memeval.metrics.lifecycle import CURRENT, DELETED, NEIGHBOUR, RETURNED, UPDATED
 from memeval.records import (
     CorrectRequest,
@@ -21,13 +22,41 @@ from memeval.records import (
     Traces,
 )
 
-OPERATION_FIELDS: Mapping[str, tuple[str, ...]] = {
-    OperationKind.FORGET: ("words", "about", "scope", "values"),
-    OperationKind.CORRECT: ("words", "old", "new"),
-    OperationKind.CONSOLIDATE: (),
-    OperationKind.REINGEST: ("session",),
+SessionName = str | int
+"""The id of a session, or its index from 0."""
+
+
+class OperationEntry(Entry, frozen=True, kw_only=True):
+    """An operation as the file contains it; those of a kind have more fields."""
+
+    kind: str
+    after: SessionName
+    meta: Any = None
+
+
+class ForgetEntry(OperationEntry, frozen=True, kw_only=True):
+    words: Text
+    about: Text | None = None
+    scope: Annotated[str, Meta(pattern="^(?:fact|subject|user)$")] | None = None
+    values: list[Text] | None = None
+
+
+class CorrectEntry(OperationEntry, frozen=True, kw_only=True):
+    words: Text
+    old: Text
+    new: Text
+
+
+class ReingestEntry(OperationEntry, frozen=True, kw_only=True):
+    session: SessionName
+
+
+OPERATIONS: Mapping[str, type[OperationEntry]] = {
+    OperationKind.FORGET: ForgetEntry,
+    OperationKind.CORRECT: CorrectEntry,
+    OperationKind.CONSOLIDATE: OperationEntry,
+    OperationKind.REINGEST: ReingestEntry,
 }
-"""Fields of each kind of operation besides `kind` and `after`."""
 LIFE_FIELDS = ("asked_after", "forgotten")
 """Fields of a question about what happens between sessions."""
 
@@ -43,24 +72,16 @@ class CaseSessions(Struct, frozen=True):
     """Text of each turn."""
     count: int
 
-    def position_of(self, entry: FileEntry, field: str, *, required: bool = False) -> int | None:
-        """Position of the session that a field names by its id, or by its index from 0."""
-        value = entry.values.get(field)
-        is_word = isinstance(value, str | int) and not isinstance(value, bool)
-        if value is None and not required:
-            return None
-        if isinstance(value, str) and value in self.names:
-            return self.names[value]
-        if isinstance(value, int) and is_word and 0 <= value < self.count:
-            return value
+    def position_of(self, session: SessionName, name: str, place: Place) -> int | None:
+        """Position of the session that the field `name` names; None if there is no such session: a
+        mistake is noted.
+        """
+        if isinstance(session, str) and session in self.names:
+            return self.names[session]
+        if isinstance(session, int) and 0 <= session < self.count:
+            return session
 
-        if value is None:
-            entry.add_mistake(field, "is missing")
-        elif is_word:
-            entry.add_mistake(field, f"is {quoted(value)}, which is not a session of the case")
-        else:
-            entry.add_mistake(field, f"is {kind_of(value)}, not the id or index of a session")
-
+        place.add(f"is {quoted(session)}, which is not a session of the case", name=name)
         return None
 
 
@@ -69,92 +90,78 @@ def session_id(position: int) -> str:
     return f"s{position + 1}"
 
 
-def read_operations(
-    case: FileEntry, sessions: CaseSessions, always: Sequence[str]
-) -> tuple[EvalOperation, ...]:
-    """The operations of a case; any object may have the fields `always`. Mistakes are noted."""
-    operations = []
-    for number, value in enumerate(case.items("operations") or []):
-        location = f"{case.location}, operation {number}"
-        operations.append(_operation(location, value, case, sessions, always))
+def operation_entries(case: Place, values: Sequence[Any]) -> list[tuple[Place, OperationEntry]]:
+    """The operations of a case with their places; those with a mistake are left out."""
+    entries = []
+    for number, value in enumerate(values):
+        place = case.part(f"operation {number}")
+        kind = value.get("kind") if isinstance(value, dict) else OperationKind.CONSOLIDATE
+        if kind not in list(OPERATIONS):
+            what = "is missing" if kind is None else f"is {quoted(kind)}"
+            place.add(f"{what}, not one of {', '.join(OPERATIONS)}", name="kind")
+            continue
 
-    return tuple(filter(None, operations))
+        entry = place.read(value, OPERATIONS[kind])
+        if isinstance(entry, ForgetEntry) and entry.scope != Scope.USER and entry.about is None:
+            # With scope `user` no subject is needed: everything that the user said is meant.
+            place.add("is missing", name="about")
+        if entry is not None:
+            entries.append((place, entry))
+
+    return entries
 
 
-def _operation(
-    location: str, value: Any, case: FileEntry, sessions: CaseSessions, always: Sequence[str]
-) -> EvalOperation | None:
-    kind = None
-    own: tuple[str, ...] = ()
-    if isinstance(value, dict):
-        named = value.get("kind")
-        if named not in list(OperationKind):
-            what = "is missing" if named is None else f"is {quoted(named)}"
-            kinds = ", ".join(OPERATION_FIELDS)
-            case.mistakes.add(location, f"field 'kind' {what}, not one of {kinds}")
-            return None
-
-        kind = OperationKind(named)
-        own = OPERATION_FIELDS[kind]
-
-    form = EntryKind("operation", ("kind", "after", *own, *always))
-    entry = FileEntry.of(location, value, form, case.mistakes)
-    if entry is None or kind is None:
-        return None
-
-    after = sessions.position_of(entry, "after", required=True)
-    operation = EvalOperation(kind=kind, after=session_id(after or 0))
-    if kind == OperationKind.FORGET:
-        return replace(operation, forget=_forget(entry), values=entry.texts("values"))
-    if kind == OperationKind.CORRECT:
-        request = CorrectRequest(
-            words=entry.text("words", required=True) or "",
-            old=entry.text("old", required=True) or "",
-            new=entry.text("new", required=True) or "",
-        )
-        return replace(operation, correct=request)
-    if kind == OperationKind.REINGEST:
-        again = sessions.position_of(entry, "session", required=True)
+def read_operation(place: Place, entry: OperationEntry, sessions: CaseSessions) -> EvalOperation:
+    """An operation; mistakes are noted."""
+    after = sessions.position_of(entry.after, "after", place)
+    operation = EvalOperation(kind=OperationKind(entry.kind), after=session_id(after or 0))
+    if isinstance(entry, ForgetEntry):
+        scope = Scope(entry.scope or Scope.FACT)
+        request = ForgetRequest(words=entry.words, about=entry.about or "", scope=scope)
+        return replace(operation, forget=request, values=tuple(entry.values or ()))
+    if isinstance(entry, CorrectEntry):
+        correction = CorrectRequest(words=entry.words, old=entry.old, new=entry.new)
+        return replace(operation, correct=correction)
+    if isinstance(entry, ReingestEntry):
+        again = sessions.position_of(entry.session, "session", place)
         if again is not None and after is not None and again > after:
-            entry.add_mistake("session", "comes after the session in 'after'")
+            place.add("comes after the session in 'after'", name="session")
 
         return replace(operation, session_id=session_id(again or 0))
 
     return operation
 
 
-def _forget(entry: FileEntry) -> ForgetRequest:
-    scope = entry.text("scope") or Scope.FACT
-    if scope not in list(Scope):
-        entry.add_mistake("scope", f"is {quoted(scope)}, not one of {', '.join(Scope)}")
-        scope = Scope.FACT
+class LivingQuestion(QuestionEntry, frozen=True, kw_only=True):
+    """A question about a memory that something may happen to between sessions."""
 
-    return ForgetRequest(
-        words=entry.text("words", required=True) or "",
-        # With scope `user` no subject is needed: everything that the user said is meant.
-        about=entry.text("about", required=scope != Scope.USER) or "",
-        scope=Scope(scope),
-    )
+    asked_after: SessionName | None = None
+    forgotten: list[Text] | None = None
+    stale: list[Text] | None = None
 
 
 def with_checkpoint(
-    entry: FileEntry, question: EvalQuestion, sessions: CaseSessions, *, changes_memory: bool
+    place: Place,
+    entry: LivingQuestion,
+    question: EvalQuestion,
+    sessions: CaseSessions,
+    *,
+    changes_memory: bool,
 ) -> EvalQuestion:
     """A question with the session after which it is asked and, if something happens to the memory
     (`changes_memory`), the values that show what is known and what is gone. Mistakes are noted.
     """
-    after = sessions.position_of(entry, "asked_after")
-    if after is not None:
+    if entry.asked_after is not None:
+        after = sessions.position_of(entry.asked_after, "asked_after", place) or 0
         question = replace(question, asked_after=session_id(after))
         if any(sessions.of_turn[turn_id] > after for turn_id in question.evidence):
-            entry.add_mistake("evidence", "comes after the session in 'asked_after'")
+            place.add("comes after the session in 'asked_after'", name="evidence")
 
-    forgotten, older = entry.texts("forgotten"), entry.texts("stale")
+    forgotten, older = tuple(entry.forgotten or ()), tuple(entry.stale or ())
     if forgotten:
         if question.gold:
-            entry.add_mistake(
-                "forgotten", "needs an empty list as 'answer', because a refusal is right"
-            )
+            what = "needs an empty list as 'answer', because a refusal is right"
+            place.add(what, name="forgotten")
 
         texts = [sessions.turn_texts[turn_id] for turn_id in question.evidence]
         kind = RETURNED if question.category == RETURNED else DELETED

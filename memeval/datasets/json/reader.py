@@ -2,34 +2,35 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, ClassVar
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
-from memeval.datasets.io.entries import EntryKind, FileEntry, Mistakes
+from memeval.datasets.io.entries import Entry, Items, Mistakes, Name, Place, Text
 from memeval.datasets.io.fields import REPLACE, parse_json, quoted, unique_fields
 from memeval.datasets.io.lines import first_value, json_lines, located_cases
 from memeval.datasets.io.questions import (
-    QUESTION,
     Chunk,
     OrderCheck,
+    QuestionEntry,
     QuestionReader,
     check_zones,
     in_utc,
     notes_of,
+    question_entries,
 )
 from memeval.datasets.json.operations import (
-    LIFE_FIELDS,
     CaseSessions,
+    LivingQuestion,
     changes_memory,
     checkpoints,
-    read_operations,
+    operation_entries,
+    read_operation,
     session_id,
     with_checkpoint,
 )
@@ -41,29 +42,67 @@ from memeval.text.shipped import location_of
 
 META = "meta"
 """A field that any object may have: it is not read."""
-FILE = EntryKind("file", ("name", "cases", META))
-CASE = EntryKind(
-    "case", ("case_id", "sessions", "operations", "questions", META), {"id": "case_id"}
-)
-SESSION = EntryKind(
-    "session", ("id", "time", "turns", META), {"timestamp": "time", "messages": "turns"}
-)
-TURN = EntryKind(
-    "turn",
-    ("id", "speaker", "text", "time", META),
-    {"role": "speaker", "content": "text", "timestamp": "time"},
-)
-REVIEWED_QUESTION = EntryKind(
-    "question",
-    (*QUESTION.fields, *LIFE_FIELDS, "stale", "status", "reviews", META),
-    {"timestamp": "time"},
-)
-REVIEW = EntryKind("review", ("reviewer", "decision", "reason", "at", "seconds", "wording"))
 DRAFTED, ACCEPTED, REJECTED = "drafted", "accepted", "rejected"
 """Statuses of a question that a model proposed. A question without a status is the user's own."""
 
 NOT_PLAIN = re.compile(r"[^\w .-]+")
 LONGEST_NAME = 60
+
+
+class FileEntry(Entry, frozen=True, kw_only=True):
+    """The header of a file."""
+
+    name: Text | None = None
+    cases: list[Any] = field(default_factory=list)
+    meta: Any = None
+
+
+class OwnCase(Entry, frozen=True, kw_only=True):
+    aliases: ClassVar[Mapping[str, str]] = {"id": "case_id"}
+    case_id: Name
+    sessions: Items
+    operations: list[Any] | None = None
+    questions: list[Any]
+    meta: Any = None
+
+
+class SessionEntry(Entry, frozen=True, kw_only=True):
+    aliases: ClassVar[Mapping[str, str]] = {"timestamp": "time", "messages": "turns"}
+    id: Name | None = None
+    time: Any = None
+    turns: Items
+    meta: Any = None
+
+
+class TurnEntry(Entry, frozen=True, kw_only=True):
+    aliases: ClassVar[Mapping[str, str]] = {
+        "role": "speaker",
+        "content": "text",
+        "timestamp": "time",
+    }
+    position: ClassVar[str] = "session {session}, turn {turn}"
+    """The place of a turn in its case; `index` counts the turns of all sessions."""
+    id: Name | None = None
+    speaker: Text
+    text: Text
+    time: Any = None
+    meta: Any = None
+
+
+class ReviewedQuestion(LivingQuestion, frozen=True, kw_only=True):
+    aliases: ClassVar[Mapping[str, str]] = {"timestamp": "time"}
+    status: Annotated[str, Meta(pattern="^(?:drafted|accepted|rejected)$")] | None = None
+    reviews: list[Any] | None = None
+    meta: Any = None
+
+
+class ReviewEntry(Entry, frozen=True, kw_only=True):
+    reviewer: Text
+    decision: Annotated[str, Meta(pattern="^(?:accepted|rejected)$")]
+    reason: Text | None = None
+    at: Any = None
+    seconds: Annotated[float, Meta(ge=0)] | None = None
+    wording: Text | None = None
 
 
 def schema() -> str:
@@ -99,8 +138,12 @@ class OwnReader(Struct, dict=True):
     """How the cases are stored; known once the file was read."""
     header: dict[str, Any] = field(default_factory=dict)
     """The file's header: all but its cases."""
-    _seen: dict[str, str] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
     """First position of each id of a case or a question."""
+
+    case_type: ClassVar[type[OwnCase]] = OwnCase
+    turn_type: ClassVar[type[TurnEntry]] = TurnEntry
+    question_type: ClassVar[type[QuestionEntry]] = ReviewedQuestion
 
     @cached_property
     def mistakes(self) -> Mistakes:
@@ -164,7 +207,8 @@ class OwnReader(Struct, dict=True):
         if not content.removeprefix(b"\xef\xbb\xbf").strip():
             raise UserError(f"{self.path} is empty.", REPLACE)
 
-        yield from self._cases_in(parse_json(content, self.path, unique_fields))
+        as_object = unique_fields if self.mistakes.strict else None
+        yield from self._cases_in(parse_json(content, self.path, as_object))
 
     def _refuse_change(self, file: BinaryIO) -> None:
         if self.stamp is not None and stamp_of(file.fileno()) != self.stamp:
@@ -192,81 +236,40 @@ class OwnReader(Struct, dict=True):
             self.layout = Layout.OBJECT
             self.header = dict(value)
             del self.header["cases"]
-            cases = self._read_header("the file", value).items("cases", required=True)
-            if cases is None:
+            header = self._read_header("the file", value)
+            if header is None:
                 return
+
+            cases = header.cases
         elif isinstance(value, dict):
             self.layout = Layout.CASE
 
-        yield from located_cases(cases, self.path, f"the schema:  {schema()}")
+        yield from located_cases(cases, self.path, f"the schema:  {self.mistakes.schema}")
 
-    def _read_header(self, location: str, value: dict[str, Any]) -> FileEntry:
-        entry = FileEntry.of(location, value, FILE, self.mistakes)
-        assert entry is not None, "an object is an entry"
-        self.stated_name = entry.text("name")
-        return entry
+    def _read_header(self, location: str, value: dict[str, Any]) -> FileEntry | None:
+        header = Place(location, self.mistakes).read(value, FileEntry)
+        if header is not None:
+            self.stated_name = header.name
+
+        return header
 
     def case(self, location: str, value: Any) -> EvalCase | None:
         """A case; None if it has a mistake, which is noted."""
+        named = location
+        if isinstance(value, dict):
+            name = value.get("case_id", value.get("id"))
+            if isinstance(name, str | int):
+                named = f"{location} {quoted(name)}"
+
         before = len(self.mistakes.messages)
-        read = FileEntry.of_case(location, value, CASE, self.mistakes)
-        if read is None:
+        place = Place(named, self.mistakes)
+        entry = place.read(value, self.case_type)
+        if entry is None:
             return None
 
-        entry, case_id = read
-        if case_id is not None:
-            self._check_new("case_id", case_id, location, entry.location)
-
-        conversation = _SessionReader(entry)
-        sessions = conversation.read()
-        named = conversation.case_sessions(len(sessions))
-        operations = read_operations(entry, named, (META,))
-        values = entry.items("questions", required=True) or []
-        reader = _ReviewedReader(
-            entry.location,
-            case_id or "",
-            conversation.chunks,
-            self.mistakes,
-            sessions=named,
-            changes_memory=changes_memory(operations, values),
-        )
-        questions = reader.read_all(values)
-        for question in questions:
-            self._check_new("question id", question.question_id, entry.location, entry.location)
-
-        check_zones(entry.location, [*conversation.times, *reader.times], self.mistakes)
-        if len(self.mistakes.messages) > before:
-            return None
-
-        asked = tuple(self._not_left_out(questions, values))
-        # Of all questions, even those left out: the memory must be the same without them.
-        ends = checkpoints(questions, len(sessions))
-        return EvalCase(case_id or "", sessions, asked, operations=operations, checkpoints=ends)
-
-    def _not_left_out(
-        self, questions: Sequence[EvalQuestion], values: list[Any]
-    ) -> list[EvalQuestion]:
-        """The questions that are asked; counts the statuses of all."""
-        asked = []
-        # Without a mistake, each value became a question.
-        for question, value in zip(questions, values, strict=True):
-            status = value.get("status")
-            if status:
-                self.statuses[status] += 1
-            if status not in self.left_out:
-                asked.append(question)
-
-        return asked
-
-    def _check_new(self, what: str, name: str, location: str, shown: str) -> None:
-        """Notes an id that occurred before, with the place of its first occurrence."""
-        key = f"{what} {name}"
-        if key in self._seen:
-            self.mistakes.add(
-                shown, f"{what} {quoted(name)} is already in {self._seen[key]}; ids must be unique"
-            )
-        else:
-            self._seen[key] = location
+        check_new(self.ids, "case_id", str(entry.case_id), place, location)
+        case = _CaseReader(self, place, entry).read()
+        return case if len(self.mistakes.messages) == before else None
 
     def _count(self, case: EvalCase) -> None:
         self.counts += counts([case])
@@ -276,149 +279,138 @@ class OwnReader(Struct, dict=True):
             self.counts["without_evidence"] += question.answerable and not question.evidence
 
 
-@dataclass(kw_only=True)
-class _ReviewedReader(QuestionReader):
-    """Reads questions with status, reviews and the session after which they are asked."""
+def check_new(first: dict[str, str], what: str, name: str, place: Place, position: str) -> None:
+    """Notes an id that occurred before; `first` has the first position of each."""
+    key = f"{what} {name}"
+    if key in first:
+        place.add(f"{what} {quoted(name)} is already in {first[key]}; ids must be unique")
 
-    kind: EntryKind = REVIEWED_QUESTION
-    noun: str = "turn"
-    sessions: CaseSessions
-    changes_memory: bool
-    """Whether something happens to the memory between the sessions of the case."""
-
-    def _question(self, entry: FileEntry, number: int) -> EvalQuestion:
-        question = super()._question(entry, number)
-        return with_checkpoint(entry, question, self.sessions, changes_memory=self.changes_memory)
-
-    def _entry(self, number: int, value: Any) -> FileEntry | None:
-        entry = super()._entry(number, value)
-        if entry is None:
-            return None
-
-        _check_decision(entry, "status", (DRAFTED, ACCEPTED, REJECTED))
-        for at, review in enumerate(entry.items("reviews") or []):
-            self._check_review(f"{entry.location}, review {at}", review)
-
-        return entry
-
-    def _check_review(self, location: str, value: Any) -> None:
-        review = FileEntry.of(location, value, REVIEW, self.mistakes)
-        if review is None:
-            return
-
-        review.text("reviewer", required=True)
-        _check_decision(review, "decision", (ACCEPTED, REJECTED), required=True)
-        review.text("reason")
-        review.text("wording")
-        review.time("at")
-        seconds = review.values.get("seconds")
-        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-        if seconds is not None and not (is_number and seconds >= 0):
-            review.add_mistake("seconds", "must be a number of seconds, 0 or more")
+    first.setdefault(key, position)
 
 
-def _check_decision(
-    entry: FileEntry, name: str, known: Sequence[str], *, required: bool = False
-) -> None:
-    word = entry.text(name, required=required)
-    if word is not None and word not in known:
-        entry.add_mistake(name, f"is {quoted(word)}, not one of {', '.join(known)}")
+def _check_reviews(question: Place, values: Sequence[Any]) -> None:
+    for number, value in enumerate(values):
+        place = question.part(f"review {number}")
+        review = place.read(value, ReviewEntry)
+        if review is not None:
+            place.time(review.at, "at")
 
 
-class _SessionReader(Struct, dict=True):
-    """Reads the sessions of one case."""
+class _CaseReader(Struct):
+    """Reads one case. What has a mistake, which is noted, is left out."""
 
-    case: FileEntry
+    file: OwnReader
+    place: Place
+    case: OwnCase
+    count: int = 0
+    """Turns so far, including those left out."""
     chunks: list[Chunk] = field(default_factory=list)
     times: list[datetime | None] = field(default_factory=list)
     positions: dict[str, int] = field(default_factory=dict)
     """Position of each session that has an id."""
     of_turn: dict[str, int] = field(default_factory=dict)
     """Position of the session of each turn."""
-    names: dict[str, str] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
     """First position of each id of a session or a turn."""
+    starts: OrderCheck = field(default_factory=lambda: OrderCheck("an earlier session"))
 
-    @cached_property
-    def starts(self) -> OrderCheck:
-        return OrderCheck(self.case.mistakes, "an earlier session")
-
-    def read(self) -> tuple[Session, ...]:
-        """The sessions as systems see them: with ids by position, because the file's ids may reveal
-        which turns are asked for.
+    def read(self) -> EvalCase | None:
+        """The case, with ids by position, because the file's ids may reveal which turns are asked
+        for; None if an object in it has a mistake.
         """
-        sessions = []
-        for number, value in enumerate(self.case.required_items("sessions")):
-            session = self._session(number, value)
-            if session is not None:
-                sessions.append(session)
-
-        return tuple(sessions)
-
-    def case_sessions(self, count: int) -> CaseSessions:
-        texts = {chunk.turn_id: chunk.text for chunk in self.chunks}
-        return CaseSessions(self.positions, self.of_turn, texts, count)
-
-    def _session(self, number: int, value: Any) -> Session | None:
-        location = f"{self.case.location}, session {number}"
-        mistakes = self.case.mistakes
-        entry = FileEntry.of(location, value, SESSION, mistakes)
-        if entry is None:
+        before = len(self.place.mistakes.messages)
+        values = enumerate(self.case.sessions)
+        sessions = tuple(self._session(number, value) for number, value in values)
+        operations = operation_entries(self.place, self.case.operations or ())
+        asked = question_entries(self.place, self.case.questions, self.file.question_type)
+        # What these objects say about each other is checked only if all of them could be read.
+        if len(self.place.mistakes.messages) > before:
             return None
 
-        name = entry.name("id")
-        self._check_new("session", name, location)
-        if name is not None:
-            self.positions[name] = number
+        texts = {chunk.turn_id: chunk.text for chunk in self.chunks}
+        named = CaseSessions(self.positions, self.of_turn, texts, len(sessions))
+        done = tuple(read_operation(place, entry, named) for place, entry in operations)
+        questions, kept = self._questions(asked, named, changes_memory(done, self.case.questions))
+        check_zones(self.place, self.times)
+        return EvalCase(
+            case_id=str(self.case.case_id),
+            sessions=tuple(filter(None, sessions)),
+            questions=tuple(kept),
+            operations=done,
+            # Of all questions, even those left out: the memory must be the same without them.
+            checkpoints=checkpoints(questions, len(sessions)),
+        )
 
-        started = entry.time("time")
-        order = OrderCheck(mistakes, "its session or of an earlier turn in it")
-        self._check_order(started, order, location)
+    def _questions(
+        self, asked: Sequence[tuple[Place, QuestionEntry]], named: CaseSessions, changes: bool
+    ) -> tuple[list[EvalQuestion], list[EvalQuestion]]:
+        """All questions, and those that are asked."""
+        questions, kept = [], []
+        reader = QuestionReader(str(self.case.case_id), self.chunks, self.file.turn_type.noun())
+        for number, (place, entry) in enumerate(asked):
+            question, status = reader.read(number, place, entry), None
+            location = self.place.location
+            check_new(self.file.ids, "question id", question.question_id, self.place, location)
+            if isinstance(entry, ReviewedQuestion):
+                question = with_checkpoint(place, entry, question, named, changes_memory=changes)
+                status = entry.status
+                _check_reviews(place, entry.reviews or ())
+
+            questions.append(question)
+            if status is not None:
+                self.file.statuses[status] += 1
+            if status not in self.file.left_out:
+                kept.append(question)
+
+        self.times += reader.times
+        return questions, kept
+
+    def _session(self, number: int, value: Any) -> Session | None:
+        place = self.place.part(f"session {number}")
+        entry = place.read(value, SessionEntry)
+        if entry is None:
+            return None
+        if entry.id is not None:
+            check_new(self.ids, "session id", str(entry.id), place, place.location)
+            self.positions[str(entry.id)] = number
+
+        started = place.time(entry.time)
+        order = OrderCheck(f"its session or of an earlier {self.file.turn_type.noun()} in it")
+        self._check_order(started, order, place)
         turns = []
-        for at, turn in enumerate(entry.required_items("turns")):
-            chunk = self._turn(f"{location}, turn {at}", turn, order)
-            started = started or chunk.time
-            self.chunks.append(chunk)
-            self.of_turn[chunk.turn_id] = number
-            turns.append(chunk.as_turn())
+        for at, turn in enumerate(entry.turns):
+            numbers = {"session": number, "turn": at, "index": self.count}
+            self.count += 1
+            part = self.place.part(self.file.turn_type.position.format_map(numbers))
+            chunk = self._turn(part, turn, order)
+            if chunk is not None:
+                started = started or chunk.time
+                self.of_turn[chunk.turn_id] = number
+                turns.append(chunk.as_turn())
 
         return Session(session_id(number), started and in_utc(started), tuple(turns))
 
-    def _turn(self, location: str, value: Any, order: OrderCheck) -> Chunk:
-        """A turn. It is kept even if it has a mistake, so that later turns keep their positions."""
-        turn_id = f"t{len(self.chunks)}"
-        entry = FileEntry.of(location, value, TURN, self.case.mistakes)
+    def _turn(self, place: Place, value: Any, order: OrderCheck) -> Chunk | None:
+        entry = place.read(value, self.file.turn_type)
         if entry is None:
-            return Chunk(turn_id=turn_id)
+            return None
 
-        name = entry.name("id")
-        self._check_new("turn", name, location)
-        time = entry.time("time")
-        self._check_order(time, order, location)
-        return Chunk(
-            turn_id=turn_id,
-            text=(entry.text("text", required=True) or "").strip(),
-            name=name,
-            time=time,
-            speaker=entry.text("speaker", required=True) or "",
-        )
+        name = None if entry.id is None else str(entry.id)
+        if name is not None:
+            what = f"{self.file.turn_type.noun()} id"
+            check_new(self.ids, what, name, place, place.location)
 
-    def _check_order(self, time: datetime | None, order: OrderCheck, location: str) -> None:
+        time = place.time(entry.time)
+        self._check_order(time, order, place)
+        turn_id = f"t{len(self.chunks)}"
+        chunk = Chunk(turn_id, entry.text.strip(), name, time, entry.speaker)
+        self.chunks.append(chunk)
+        return chunk
+
+    def _check_order(self, time: datetime | None, order: OrderCheck, place: Place) -> None:
         """Sessions may overlap, as threads do: only their starts are in order."""
         self.times.append(time)
         if order.latest is None:
-            self.starts.check(time, location)
+            self.starts.check(time, place)
 
-        order.check(time, location)
-
-    def _check_new(self, what: str, name: str | None, location: str) -> None:
-        if name is None:
-            return
-
-        key = f"{what} {name}"
-        if key in self.names:
-            self.case.mistakes.add(
-                location,
-                f"the id {quoted(name)} is also that of {self.names[key]}; ids must be unique",
-            )
-        else:
-            self.names[key] = location.removeprefix(f"{self.case.location}, ")
+        order.check(time, place)
