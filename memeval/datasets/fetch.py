@@ -50,7 +50,9 @@ def fetch(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with part_file(target) as part:
-            _download(Transfer(info, part, limits, progress))
+            # Another download may have ended while this one waited.
+            if not _is_there(info, target):
+                _download(Transfer(info, part, limits, progress))
     except OSError as error:
         raise WorldError(
             f"data set '{info.name}' can't be written to {target.parent}: {error.strerror or error}"

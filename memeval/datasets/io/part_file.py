@@ -1,11 +1,7 @@
-"""A partial download on disk: a file that only this download uses, even if others write to the
-folder.
-"""
+"""A partial download on disk: a file that only one download uses at a time."""
 
 import fcntl
-import glob
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -54,14 +50,13 @@ class PartFile(Struct):
 
 @contextmanager
 def part_file(target: Path) -> Iterator[PartFile]:
-    """The partial file of `target`: one that an earlier download left and nobody is writing, or a
-    new one.
+    """The partial file of `target`: that of an earlier download, which can be continued, or a new
+    one. Waits until no other download uses it.
 
-    Links are never followed and other users' files are never used, so that a prepared folder can't
-    make a download overwrite another file. A part that is not discarded stays if the download
-    breaks off, so that the next download can continue it.
+    A part that is not discarded stays if the download breaks off.
     """
-    part = next(_free_parts(target), None) or _create_part(target)
+    path = target.with_name(f"{target.name}.part")
+    part = PartFile(path=path, target=target, file=_open_locked(path))
     try:
         yield part
     finally:
@@ -71,56 +66,27 @@ def part_file(target: Path) -> Iterator[PartFile]:
         os.close(part.file)
 
 
-def _free_parts(target: Path) -> Iterator[PartFile]:
-    """The largest part that earlier downloads left behind and that is free, if any.
+def _open_locked(path: Path) -> int:
+    """A file descriptor of the locked file.
 
-    Anything that is not a plain file of this user is ignored.
+    Links are replaced, never followed, and so are other users' files: a prepared folder can't make
+    a download overwrite another file, and nobody can change a file after its check.
     """
-    names = sorted(target.parent.glob(f"{glob.escape(target.name)}*.part"), key=_size, reverse=True)
-    for path in names:
-        try:
-            # Without O_NONBLOCK, a named pipe of that name would block forever.
-            file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError:
-            continue
-
-        if _is_ours(file, path):
-            yield PartFile(path=path, target=target, file=file)
-            return
-
-        os.close(file)
-
-
-def _is_ours(file: int, path: Path) -> bool:
-    """Whether this is this user's plain file, with one name, not locked by another download."""
-    # Through a second name, or as the owner, somebody else could change the file after the check.
-    status = os.fstat(file)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or status.st_uid != os.geteuid():
-        return False
-
-    with suppress(OSError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Meanwhile the file may have become the target, and the name another file's.
-        named = path.stat(follow_symlinks=False)
-        return (named.st_dev, named.st_ino) == (status.st_dev, status.st_ino)
-
-    return False
-
-
-def _create_part(target: Path) -> PartFile:
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    # Without O_NONBLOCK, a named pipe would block forever.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     while True:
-        path = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
+        if path.is_symlink():
+            path.unlink(missing_ok=True)
+
         file = os.open(path, flags, 0o644)
-        # Another download may find the file before it is locked here, and think it was left behind.
-        if _is_ours(file, path):
-            return PartFile(path=path, target=target, file=file)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        status = os.fstat(file)
+        is_plain = stat.S_ISREG(status.st_mode) and status.st_nlink <= 1
+        with suppress(FileNotFoundError):
+            if not is_plain or status.st_uid != os.geteuid():
+                path.unlink()
+            # While this process waited, the file may have become the target.
+            elif os.path.samestat(status, path.stat(follow_symlinks=False)):
+                return file
 
         os.close(file)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat(follow_symlinks=False).st_size
-    except OSError:
-        return 0
