@@ -254,9 +254,13 @@ def test_tools_that_cannot_be_identified_are_listed(tmp_path: Path) -> None:
     assert "check system=mcp system.store_tool=..." in raised.value.hints[0]
 
 
-def test_program_without_any_known_protocol_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(discovery, "WAIT_S", 5.0)
+def test_program_without_any_known_protocol_is_refused() -> None:
     with pytest.raises(UserError, match="did not reply properly in any protocol that check knows"):
-        of_command(f"{sys.executable} -c pass")
+        asyncio.run(option_of_command(f"{sys.executable} -c pass", {"request_timeout_s": 5}))
+
+
+def test_silent_program_is_waited_for_as_long_as_requested() -> None:
+    command = f"{sys.executable} -c 'import sys; sys.stdin.read()'"
+    with pytest.raises(UserError) as raised:
+        asyncio.run(option_of_command(command, {"request_timeout_s": 0.5}))
+    assert all("within 0.5 s" in hint for hint in raised.value.hints)

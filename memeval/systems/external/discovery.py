@@ -21,7 +21,7 @@ from memeval.systems.external.data_paths import data_paths_of
 from memeval.systems.external.http import HttpService, HttpSettings
 from memeval.systems.external.mcp_memory import content_of
 from memeval.systems.external.mcp_session import McpSession, ToolReply
-from memeval.systems.external.mcp_settings import fill_template, probe_chunk
+from memeval.systems.external.mcp_settings import McpSettings, fill_template, probe_chunk
 from memeval.systems.external.mcp_transport import Server
 from memeval.systems.external.program import CaseHome, ProgramSettings
 from memeval.systems.external.service import Service
@@ -30,7 +30,7 @@ from memeval.text.shown import one_line
 Option = dict[str, Any]
 """An option of the config group `system`, as in YAML; `defaults` names the option it builds on."""
 
-WAIT_S = 20.0
+_WAITING = {"request_timeout_s": 20.0}
 """Maximum wait for a reply from a server that may speak another protocol."""
 _STORES = re.compile(r"add|store|save|creat|remember|write|insert|append|memori[sz]e", re.I)
 _SEARCHES = re.compile(r"search|query|recall|find|retriev|lookup", re.I)
@@ -152,16 +152,15 @@ async def _first_of(
 
 
 async def _http(values: Mapping[str, Any]) -> Option:
-    once = {"max_retries": 0, "patience_s": 0, "request_timeout_s": WAIT_S}
-    settings = read_settings(HttpSettings, {**values, **once})
+    once = {"max_retries": 0, "patience_s": 0}
+    settings = read_settings(HttpSettings, {**_WAITING, **values, **once})
     service = HttpService(settings)
     await _try(service, is_own=settings.contract == OWN)
     return {"defaults": ["http", "_self_"], **values}
 
 
 async def _program(values: Mapping[str, Any]) -> Option:
-    once = {"restarts": 0, "request_timeout_s": WAIT_S}
-    settings = read_settings(CommandSettings, {**values, **once})
+    settings = read_settings(CommandSettings, {**_WAITING, **values, "restarts": 0})
     await _try(CommandService(settings, _word()), is_own=True)
     return {"defaults": ["command", "_self_"], **values}
 
@@ -181,11 +180,15 @@ async def _try(service: Service, *, is_own: bool) -> None:
 
 
 async def _mcp(values: Mapping[str, Any]) -> Option:
-    headers = headers_of(values.get("headers"), "system.headers")
-    server = Server("the MCP server", url=values.get("url", ""), headers=headers, timeout_s=WAIT_S)
+    settings = read_settings(McpSettings, {**_WAITING, **values})
+    server = Server(
+        "the MCP server",
+        url=settings.url or "",
+        headers=headers_of(settings.headers, "system.headers"),
+        timeout_s=settings.request_timeout_s,
+    )
     home = None
-    if "command" in values:
-        settings = read_settings(ProgramSettings, values)
+    if settings.command:
         words = settings.words("")
         home = CaseHome(settings, words, _word())
         home.renew()
