@@ -323,7 +323,7 @@ def test_text_of_a_tool_that_declares_a_string_is_read_as_that_of_any_other(
         (
             '{"a": [1]}',
             {"results": "found"},
-            "results=found must select a list, but selects NoneType",
+            'results=found must select a list in the reply, which is {"a": [1]}',
         ),
         ('{"found": [{}]}', {"results": "found"}, "results[0].text: expected `str`"),
     ],

@@ -274,9 +274,9 @@ class McpService(Service):
         items = _at(content, path)
         # None would mean that the server does not support the operation.
         if items is None:
-            shown = one_line(json.dumps(content, ensure_ascii=False), 100)
             raise ModelError(
-                f"{self.name}: system.items={path} matches nothing in the reply, which is {shown}"
+                f"{self.name}: system.items={path} matches nothing in the reply, which is "
+                f"{_shown(content)}"
             )
 
         return items
@@ -289,16 +289,9 @@ class McpService(Service):
                 f"({', '.join(sorted(set(reply.others)))}), which can't be shown to the reader"
             )
 
-        rows = self._rows(reply)
-        if not isinstance(rows, list):
-            raise ModelError(
-                f"{self.name}: system.results={self._settings.results} must select a list, but "
-                f"selects {one_line(type(rows).__name__)}"
-            )
+        return list(map(self._result, self._rows(reply)))
 
-        return list(map(self._result, rows))
-
-    def _rows(self, reply: ToolReply) -> Any:
+    def _rows(self, reply: ToolReply) -> list[Any]:
         """Results of a reply; an empty list for a reply that reports no results."""
         if self._settings.results == TEXTS:
             return self._texts(reply.texts)
@@ -311,6 +304,11 @@ class McpService(Service):
         rows = _at(content, self._settings.results)
         if rows is None and is_empty_result(content):
             return []
+        if not isinstance(rows, list):
+            raise ModelError(
+                f"{self.name}: system.results={self._settings.results} must select a list in the "
+                f"reply, which is {_shown(content)}"
+            )
 
         return rows
 
@@ -383,6 +381,11 @@ def content_of(reply: ToolReply, option: str) -> Any:
         return json.loads("".join(reply.texts))
     except (ValueError, RecursionError):
         raise ModelError(f"the tool returned text that is not JSON ({option})") from None
+
+
+def _shown(content: Any) -> str:
+    """The start of a tool's JSON, for messages."""
+    return one_line(json.dumps(content, ensure_ascii=False), 100)
 
 
 def _at(value: Any, path: str | None) -> Any:
