@@ -635,7 +635,7 @@ def test_table_with_another_file_extension_is_read(
     with pytest.raises(UserError, match="unknown format") as refused:
         data(["import", str(source), "--into", str(tmp_path / "x.json")])
 
-    assert refused.value.hints[-1].startswith("other JSON:  write it as messages")
+    assert refused.value.hints[-1].startswith("other files:  write a table (.csv)")
 
 
 def test_ambiguous_day_and_month_need_a_date_format(tmp_path: Path) -> None:

@@ -514,8 +514,10 @@ def test_check_summarizes_the_file(capsys: pytest.CaptureFixture[str], tmp_path:
     empty = write(tmp_path, case(questions=[]))
     assert data(["check", str(empty)]) == 0
     assert "no questions yet: a run needs at least one\nwrite or draft" in capsys.readouterr().out
-    with pytest.raises(UserError, match="contains no questions"):
+    with pytest.raises(UserError, match="contains no questions") as refused:
         read(empty)
+
+    assert refused.value.hints == (f"draft some:  python -m memeval data draft {empty} --n 20",)
 
 
 def test_check_says_which_questions_a_run_does_not_ask(

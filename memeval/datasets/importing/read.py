@@ -41,6 +41,10 @@ MAY_BE_JSON = re.compile(rb"[^\w<]*[{\[](?!\s*[\w<])")
 """
 OFFICE_MARK = b"\xd0\xcf\x11\xe0"
 """First bytes of old Excel files, and of encrypted ones."""
+OTHER_FILES = (
+    "other files:  write a table (.csv) with the columns speaker, text and time, "
+    'or messages: {"role": "user", "content": "…"} on each line'
+)
 READERS = {
     "chatgpt": read_chatgpt,
     "claude": read_claude,
@@ -181,7 +185,7 @@ class _Reader(Struct):
                 f"{self.unknown[0]}: unknown format.",
                 f"the formats:  {', '.join(FORMS)}",
                 "name the format:  --as FORM, or for a table  --map speaker=COLUMN,text=COLUMN",
-                'other JSON:  write it as messages, {"role": "user", "content": "…"} on each line',
+                OTHER_FILES,
             )
         if self.questions and not self.messages:
             raise UserError(
@@ -190,7 +194,7 @@ class _Reader(Struct):
             )
         if not self.messages:
             left_out = "; ".join(self.log.lines())
-            raise UserError(f"{paths[0]} contains no messages. {left_out}".strip())
+            raise UserError(f"{paths[0]} contains no messages. {left_out}".strip(), OTHER_FILES)
 
         form = next(iter(self.forms))
         self._check_settings(form)

@@ -92,7 +92,7 @@ class OwnJson(OwnFile):
 
         raise UserError(
             f"{self.path} contains no questions: every list of 'questions' is empty.",
-            f"the schema:  {reader.mistakes.schema}",
+            f"draft some:  python -m memeval data draft {self.path} --n 20",
         )
 
     def side_of(self, case_id: str) -> str:
