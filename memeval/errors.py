@@ -36,7 +36,9 @@ def require_library(module: str, needed: str, extra: str) -> None:
     `needed` says by what it is needed: `system=mcp needs the mcp library`; `extra` is its name
     among the extras of memeval's own package.
     """
-    if find_spec(module) is None:
+    found = find_spec(module)
+    # A folder of that name, such as wandb leaves, looks like a package without a file.
+    if found is None or found.origin is None:
         hint = f"install it:  pip install 'memeval-bench[{extra}]'"
         raise UserError(f"{needed}, which is not installed", hint)
 

@@ -12,12 +12,12 @@ from memeval.api.arguments import check_types
 from memeval.api.selecting import select_run
 from memeval.comparison.finding import check_records
 from memeval.config.paths import outputs_dir
-from memeval.errors import UserError, unknown
+from memeval.errors import UserError, require_library, unknown
 from memeval.packages.export.hf_folder import write_hf
 from memeval.packages.export.inspect_log import write_inspect
 from memeval.packages.export.rows import export_rows
 from memeval.packages.export.terms import DataTerms, terms_of
-from memeval.packages.export.wandb_files import check_wandb, write_wandb
+from memeval.packages.export.wandb_files import write_wandb
 from memeval.results.files import writing
 from memeval.results.run import Run
 from memeval.text.shown import one_line
@@ -55,7 +55,7 @@ def export(
     if to not in TOOLS:
         raise unknown("tool", one_line(to), TOOLS)
     if to == WANDB:
-        check_wandb()
+        require_library("wandb", "export --to wandb needs the wandb library", "wandb")
 
     found = run if isinstance(run, Run) else select_run(run, "export")[0]
     check_records(found)

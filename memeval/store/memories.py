@@ -49,7 +49,8 @@ class SharedMemories:
             raise UserError(
                 f"store.memories={url} can't be used: {one_line(error, 300)}",
                 "a folder:         store.memories=file:///shared/memories",
-                "an object store:  store.memories=s3://bucket/memories  (pip install s3fs)",
+                "an object store:  store.memories=s3://bucket/memories",
+                "its library:      pip install 'memeval-bench[s3]'",
             ) from error
         finally:
             notice.cancel()

@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -280,7 +281,8 @@ def test_wandb_reads_the_offline_run(run: memeval.FinishedRun, tmp_path: Path) -
 def test_wandb_export_without_its_library_is_refused(
     run: memeval.FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memeval.packages.export.wandb_files.find_spec", lambda name: None)
+    of_a_folder = ModuleSpec("wandb", loader=None)
+    monkeypatch.setattr("memeval.errors.find_spec", lambda name: of_a_folder)
     with pytest.raises(UserError, match="needs the wandb library, which is not installed") as error:
         memeval.export(run, "wandb")
 

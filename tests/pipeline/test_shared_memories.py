@@ -163,5 +163,7 @@ def test_invalid_memories_url_is_reported_in_one_line(memeval: Command, url: str
 
 def test_unwritable_memories_url_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="can't be used"):
+    with pytest.raises(UserError, match="can't be used") as refused:
         SharedMemories(f"file://{tmp_path}/file/below", 0)
+
+    assert "pip install 'memeval-bench[s3]'" in refused.value.line

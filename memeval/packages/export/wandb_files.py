@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from operator import itemgetter
 from pathlib import Path
 
@@ -23,17 +22,6 @@ COLUMNS = tuple(
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "SSL_CERT_FILE")
 """Environment variables for the library: no keys, and no settings of the user's other runs."""
 LONGEST_WAIT_S = 300
-
-
-def check_wandb() -> None:
-    """Raises `UserError` if the library, which alone writes its format, is not installed."""
-    found = find_spec("wandb")
-    # A leftover folder `wandb`, as the library writes them, looks like a package without a file.
-    if found is None or found.origin is None:
-        raise UserError(
-            "export --to wandb needs the wandb library, which is not installed",
-            "install it:  pip install 'memeval-bench[wandb]'",
-        )
 
 
 def write_wandb(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path) -> None:
