@@ -5,14 +5,17 @@ twice.
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from conftest_pipeline import SMALL, Command
 from doubles.endpoint import ScriptedEndpoint
+from omegaconf import OmegaConf
 
 from memeval.runs.job import processes_of
+from memeval.runs.launch.launcher import PrepareLauncher
 
 JOBLIB = ("-m", "hydra/launcher=joblib", "llm=openai", "llm.model=m", "judge=llm")
 needs_joblib = pytest.mark.skipif(
@@ -64,6 +67,16 @@ def test_killed_process_is_reported_in_one_line(memeval: Command) -> None:
     done = memeval(*JOBLIB[:2], *SMALL, *words, PYTHONPATH=path, check=False)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "memeval: a process of the launcher was lost: " in done.stderr
+
+
+@needs_joblib
+def test_processes_end_with_the_sweep() -> None:
+    from joblib.externals.loky import get_reusable_executor
+
+    worker = get_reusable_executor(max_workers=1).submit(os.getpid).result()
+    PrepareLauncher().on_multirun_end(OmegaConf.create())
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
 
 
 @pytest.mark.parametrize(

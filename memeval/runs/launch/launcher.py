@@ -166,3 +166,9 @@ class PrepareLauncher(Callback):
             folder = str(OmegaConf.select(config, "hydra.launcher.submitit_folder"))
             folder = folder.removesuffix("/%j")
             print(f"each run is a submitit job; the jobs' output is in {folder}", file=sys.stderr)
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        loky = sys.modules.get("joblib.externals.loky")
+        if loky is not None:
+            # At exit little time would be left to its processes, and it warns of what they leave.
+            loky.get_reusable_executor().shutdown()
