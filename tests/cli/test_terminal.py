@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memeval.runs.display.terminal import folded
+from memeval.runs.display.terminal import GuardedStream, folded
 
 
 class Terminal(io.StringIO):
@@ -31,6 +31,12 @@ def test_terminal_lines_are_wrapped_between_words(monkeypatch: pytest.MonkeyPatc
         f"  {path}",
     ]
     assert folded(text, io.StringIO()) == text
+
+
+def test_colours_of_libraries_are_left_out_and_other_sequences_written_out() -> None:
+    written = io.StringIO()
+    GuardedStream(written).write("\x1b[32m[I 2026-11-29]\x1b[0m a study\x1b[2J\n")
+    assert written.getvalue() == "[I 2026-11-29] a study\\x1b[2J\n"
 
 
 @pytest.mark.parametrize("buffered", ["", "1"])

@@ -4,6 +4,7 @@ control sequence.
 
 import logging
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -18,6 +19,8 @@ from memeval.text.shown import printable
 
 NARROWEST = 40
 """Fewest columns that lines are folded to; a narrower terminal wraps them itself."""
+COLOURS = re.compile(r"\x1b\[[\d;]*m")
+"""Some libraries colour their logs, such as Optuna."""
 
 
 class GuardedStream:
@@ -27,7 +30,7 @@ class GuardedStream:
         self.unguarded = stream
 
     def write(self, text: str) -> int:
-        self.unguarded.write(printable(redacted(text)))
+        self.unguarded.write(printable(redacted(COLOURS.sub("", text))))
         # The length of the input: otherwise a caller that compares would write the rest again.
         return len(text)
 
