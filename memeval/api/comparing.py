@@ -246,7 +246,14 @@ def table(
     Runs are named as for `compare`. `columns` are metrics and `categories`, `rows` the settings
     that name the rows. Raises `UserError` for runs that may not share a table, unless `force`.
     """
-    chosen = select_runs(_run_words(runs), last).chosen
+    words = _run_words(runs)
+    if not words and last is None:
+        raise UserError(
+            "table needs runs, or a filter such as sweep=…",
+            "for example:  python -m memeval table sweep=baselines --rows system --format latex",
+        )
+
+    chosen = select_runs(words, last).chosen
     for found in chosen:
         check_records(found)
 

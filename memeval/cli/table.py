@@ -32,12 +32,6 @@ PARSER = Parser.of("table", USAGE, format="markdown", columns="", rows="", capti
 def table(arguments: Sequence[str]) -> int:
     """Prints the table, or writes it into a file."""
     options = PARSER.parse_intermixed_args(list(arguments))
-    if not options.words and options.last is None:
-        raise UserError(
-            "table needs runs, or a filter such as sweep=…",
-            "for example:  python -m memeval table sweep=baselines --rows system --format latex",
-        )
-
     if options.output is not None:
         check_folder_of("--output", options.output)
 

@@ -13,8 +13,9 @@ from memeval.metrics.formats import probability
 from memeval.metrics.retrieval import cutoff_of
 from memeval.report.flags import OF_SESSIONS
 from memeval.statistics.clusters import dominating_cluster
-from memeval.text.shown import counted, one_line
+from memeval.text.shown import counted, one_line, some_of
 
+MOST_PAIRS = 8
 RAW_VERDICTS = (
     "Differences, their intervals and p are based on the raw verdicts, without that correction."
 )
@@ -169,6 +170,6 @@ def refusal_lines(comparison: Comparison) -> list[str]:
     lines = []
     for reasons, pairs in by_reason.items():
         why = "; ".join(reasons)
-        lines.append(f"not compared: {', '.join(pairs)}: {why}")
+        lines.append(f"not compared: {some_of(pairs, MOST_PAIRS)}: {why}")
 
     return lines

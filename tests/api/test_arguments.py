@@ -48,6 +48,7 @@ def run(home: Path) -> typed_memeval.Run:
         (lambda run: memeval.bless(run, "b.json", metric=3), "metric must be a string or None"),
         (lambda run: memeval.table(None), "or a list of finished runs or strings or paths, not"),
         (lambda run: memeval.table([run, 3]), "table: runs must be"),
+        (lambda run: memeval.table([]), "table needs runs, or a filter"),
         (lambda run: memeval.table(run, columns=3), "columns must be a string or a list of strin"),
         (lambda run: memeval.compare(run, {"a": 1}), "compare: runs must be a finished run"),
         (lambda run: memeval.compare(run, metric=[3]), "metric must be a string or a list of stri"),

@@ -112,6 +112,14 @@ def test_different_judges_share_a_column_only_if_forced(tmp_path: Path) -> None:
         paper_table([first, elsewhere])
 
 
+def test_many_pairs_that_are_not_compared_are_counted(tmp_path: Path) -> None:
+    keywords = cells(tmp_path, a=HIGH, b=LOW, c=LOW)
+    judge = JudgeIdentity("contains")
+    others = [made_run(tmp_path, name, in_conversations(LOW), judge=judge) for name in "def"]
+    with pytest.raises(UserError, match=r"a with d, .*b with e, .* and 1 more: different judges"):
+        paper_table([*keywords, *others], ["accuracy"])
+
+
 def test_rows_must_have_different_names(tmp_path: Path) -> None:
     runs = [
         made_run(tmp_path, "rag", example("A"), params={"top_k": k}, run_key=f"rag{k}")
