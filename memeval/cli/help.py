@@ -109,7 +109,7 @@ def _print_group(name: str, folders: Sequence[str]) -> None:
     defaults = _lines(conf_dir() / "config.yaml")
     listed = own_files(name)
     for folder in folders:
-        listed += sorted(Path(folder, name).glob("*.yaml"))
+        listed += sorted(filter(Path.is_file, Path(folder, name).glob("*.yaml")))
 
     for option in listed:
         mark = "*" if f"  - {name}: {option.stem}" in defaults else " "

@@ -101,6 +101,10 @@ def unpack_to(path: Path, folder: Path) -> Package:
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    # A named pipe would be waited for.
+    if path.exists() and not path.is_file():
+        raise UserError(f"{one_line(path)} is not a file")
+
     try:
         with zipfile.ZipFile(path) as archive:
             _check_form(path, archive)

@@ -52,6 +52,7 @@ def test_options_of_ones_own_are_listed_with_their_folder(
 ) -> None:
     (tmp_path / "system").mkdir()
     (tmp_path / "system" / "mine.yaml").write_text("# My own.\nname: mine\nsize: 3  # in cm\n")
+    (tmp_path / "system" / "folder.yaml").mkdir()
     assert run_command([*option.format(tmp_path).split(), "--help", "system"]) == 0
     listed = capsys.readouterr().out
     assert f"     {'mine':<16} My own.\n       system.size=3  # in cm\n" in listed

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,11 @@ def write_again(entries: Entries, path: Path) -> Path:
 
 def one_of(entries: Entries, ending: str) -> str:
     return next(name for name in entries if name.endswith(ending))
+
+
+def test_a_named_pipe_is_refused_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.memeval")
+    assert problem_of(tmp_path / "pipe.memeval").endswith("pipe.memeval is not a file")
 
 
 @pytest.mark.parametrize(
