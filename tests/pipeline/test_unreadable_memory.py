@@ -60,6 +60,6 @@ def test_unreadable_replies_in_a_row_stop_the_run(memeval: Command) -> None:
     assert "the last 3 replies of llm.ingest could not be read" in done.stderr
     assert "stop_after_failures=3" in done.stderr and "Traceback" not in done.stderr
     # No row of the memory exists, but the replies were paid for.
-    said = re.search(r"; (\d+) calls, 0 from the cache; \$", done.stderr)
+    said = re.search(r"; (\d+) calls billed to these runs, 0 more from the cache; \$", done.stderr)
     assert said is not None, done.stderr
     assert 3 <= int(said[1]) <= endpoint.count()

@@ -230,7 +230,9 @@ class SweepDisplay(Display):
         parts += filter(None, map(busy_line, self.live.loads))
 
         if self.live.calls or self.live.cached:
-            parts.append(f"{self.live.calls:,} calls, {self.live.cached:,} from the cache")
+            # Billed now, or by an earlier command: see `Bill`.
+            calls = f"{self.live.calls:,} calls billed to these runs"
+            parts.append(f"{calls}, {self.live.cached:,} more from the cache")
             parts.append(cost(self.live.cost_usd))
 
         return "; ".join(parts)
