@@ -6,6 +6,7 @@ Loading this module loads matplotlib.
 import io
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.font_manager import get_font_names
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
@@ -39,6 +41,12 @@ from memeval.report.plots.model import (
 PALE = "#E9E9E9"
 """Colour of grid lines."""
 DPI = 150
+FURTHER_FONTS = (
+    *("Noto Sans CJK", "Source Han Sans", "WenQuanYi", "Droid Sans Fallback", "IPAGothic"),
+    *("Hiragino Sans", "Apple SD Gothic", "Arial Unicode", "Microsoft YaHei", "Yu Gothic"),
+    *("Malgun Gothic", "Noto Emoji"),
+)
+"""How the names of fonts begin that are used, if installed, for what matplotlib's font lacks."""
 
 
 def draw_all(plots: Mapping[str, Plot], folder: Path) -> list[Path]:
@@ -49,7 +57,7 @@ def draw_all(plots: Mapping[str, Plot], folder: Path) -> list[Path]:
 def draw(plot: Plot, path: Path) -> Path:
     """Writes a plot as PNG and, next to it, as SVG; the same plot gives the same bytes.
 
-    Returns the path of the PNG. A character that matplotlib's font lacks is drawn as a box.
+    Returns the path of the PNG. A character that no font has is drawn as a box.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph ", UserWarning)
@@ -86,9 +94,16 @@ class InlineFigure(Figure):
         return file.getvalue()
 
 
+@cache
+def _further_fonts() -> list[str]:
+    return sorted(name for name in get_font_names() if name.startswith(FURTHER_FONTS))
+
+
 def draw_figure(plot: Plot) -> InlineFigure:
     """A plot as a figure of matplotlib."""
     matplotlib.rcParams["text.parse_math"] = False  # dollars in names are not formulas
+    families = dict.fromkeys([*matplotlib.rcParams["font.family"], *_further_fonts()])
+    matplotlib.rcParams["font.family"] = list(families)
     # Not pyplot: its figures are global, and stay in memory until they are closed.
     figure = InlineFigure(figsize=(plot.width, plot.height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)

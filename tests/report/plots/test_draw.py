@@ -8,11 +8,12 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import matplotlib
 import pytest
 from sample_runs import CONTEXT, summary, write_folder
 
 from memeval.report.markdown import write_report
-from memeval.report.plots.draw import draw, draw_figure
+from memeval.report.plots.draw import _further_fonts, draw, draw_figure
 from memeval.report.plots.history import history_panel, history_plot
 from memeval.report.plots.labelling import overlap
 from memeval.report.plots.model import INK, Axis, Mark, MarkStyle, Panel, Plot
@@ -56,6 +57,19 @@ def test_characters_that_the_font_lacks_are_drawn_without_a_warning(tmp_path: Pa
     japanese = replace(summary(), name="日本", params={"label": "日本"})
     draw(ranked_plot([japanese]), tmp_path / "a.png")
     assert (tmp_path / "a.svg").exists()
+
+
+def test_characters_that_the_font_lacks_are_drawn_with_an_installed_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A font that comes with matplotlib stands for an East Asian one.
+    monkeypatch.setattr("memeval.report.plots.draw.FURTHER_FONTS", ("STIXNonUni",))
+    _further_fonts.cache_clear()
+    with matplotlib.rc_context():
+        figure = draw_figure(ranked_plot([summary()]))
+        assert figure.texts[0].get_fontfamily() == ["sans-serif", "STIXNonUnicode"]
+
+    _further_fonts.cache_clear()
 
 
 def test_names_of_many_versions_do_not_cover_each_other() -> None:
