@@ -26,7 +26,7 @@ words* RUN|FILTER    a run's key, its beginning, its name or its MLflow run id; 
 {LAST}
 --baseline RUN       the run that the others are compared with (default: the first); the name of
     its system is enough if no other run has that system
---metric* M          accuracy (default; recall@10 after stages=retrieve), f1, recall@5, cost,
+--metric* M:names    accuracy (default; recall@10 after stages=retrieve), f1, recall@5, cost,
     tokens, context, latency, or any metric of the records; several: with commas
 --adjust {one_of((MAX_T, BENJAMINI_HOCHBERG))}  how p is adjusted: max-t, for the differences of
     each metric (default), or bh, Benjamini-Hochberg over the differences of all metrics

@@ -106,6 +106,14 @@ def _file(text: str) -> str:
     return text
 
 
+def _names(text: str) -> str:
+    if text.endswith(","):
+        message = f"{one_line(text, 80)} ends with a comma: no space may follow one"
+        raise argparse.ArgumentTypeError(message)
+
+    return text
+
+
 _TYPES: Mapping[str, Callable[[str], Any]] = {
     "int": int,
     "float": float,
@@ -113,6 +121,7 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
     "file": _file,
     "points": _points,
     "count": _count,
+    "names": _names,
 }
 
 

@@ -15,10 +15,10 @@ writes finished runs as a table for a paper
 words* RUN|FILTER      runs as `compare` takes them: keys, names, or filters such as sweep=NAME
 {LAST}
 --format {one_of(FORMATS)}  default: markdown
---columns NAMES        separated by commas: categories, accuracy, f1, bleu1, recall@10,
-    session_recall@10, context, cost, latency, or any metric of the records (default: those that
-    the runs have)
---rows SETTINGS        the settings that name the rows, separated by commas: system, top_k, …
+--columns NAMES:names  separated by commas (accuracy,f1): categories, accuracy, f1, bleu1,
+    recall@10, session_recall@10, context, cost, latency, or any metric of the records (default:
+    those that the runs have)
+--rows SETTINGS:names  the settings that name the rows, separated by commas: system,top_k,…
     (default: all that differ)
 --caption CAPTION      default: the data set and its questions
 --label LABEL          default: tab: and the data set

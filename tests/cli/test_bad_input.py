@@ -268,6 +268,7 @@ MISTAKES = [
     mistake("note=it's", "'note=it's' can't be read", way_out="quote"),
     mistake("-- system=bm25", "unknown option '--'."),
     mistake("run system=bm25 ./rag", "'./rag' can't be read as group=option", way_out="--help"),
+    mistake("--config-dir . plan system=bm25", "'plan' can't be read", way_out="memeval plan ..."),
     mistake("dataset.path=~/a.json", "can't be read", way_out="dataset.path=$HOME/a.json"),
     mistake("note=a,", "'note=a,' can't be read", way_out="\"note='a,'\""),
     mistake(

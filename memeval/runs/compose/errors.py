@@ -99,7 +99,8 @@ def _unparsed_error(word: str) -> UserError:
         "\"prompt.file='a=b.txt'\""
     ]
     if not equals:
-        hints = [HELP]
+        hints = [f"a command comes first:  python -m memeval {word} ..."] * word.isidentifier()
+        hints.append(HELP)
     elif value.startswith("~/"):
         hints = [f"the shell does not replace ~ there:  {key}=$HOME{value[1:]}"]
     elif "'" not in value:
