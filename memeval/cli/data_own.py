@@ -16,7 +16,7 @@ IMPORT = f"""
 make a file of dataset=json from chats, logs, tables or benchmark files
 
 files+ FILE           file, folder or .zip to read
---into! FILE          file to write
+-o --into! FILE       file to write
 --as FORM             format of the files (default: detected): {FORM_NAMES}
 --map FIELD=COLUMN,…  columns of a table, such as speaker=sender,text=body
 --date-format FORMAT  format of a table's times, such as '%%d.%%m.%%Y %%H:%%M'
@@ -59,7 +59,7 @@ file FILE        file of dataset=json
 """
 _VERSION = """
 --version! VERSION   such as 1, 2.0 or 2026-05
---into FOLDER        folder to write (default: own/NAME@VERSION in the data folder, where
+-o --into FOLDER     folder to write (default: own/NAME@VERSION in the data folder, where
     dataset.path=NAME@VERSION finds it)
 --split SHARE:float  share of the cases for dataset.split=dev
 --licence TEXT       licence, for the datasheet

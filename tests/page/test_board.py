@@ -392,6 +392,12 @@ def test_board_and_board_check_commands(
     assert "Traceback" not in capsys.readouterr().err
 
 
+def test_a_board_without_a_sound_package_is_not_written(tmp_path: Path) -> None:
+    (tmp_path / "cut.memeval").write_bytes(b"PK")
+    assert run_command(["board", str(tmp_path), "-o", str(tmp_path / "site")]) == 2
+    assert not (tmp_path / "site").exists()
+
+
 def test_board_check_requires_a_replacement_to_supersede_the_package(
     packages: dict[str, Packed], home: Path, tmp_path: Path
 ) -> None:

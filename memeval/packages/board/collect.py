@@ -30,7 +30,7 @@ from memeval.text.shown import counted, one_line
 def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = False) -> Board:
     """The board of all packages of a folder; `again` also checks those that were checked before.
 
-    Raises `UserError` for a folder without packages, and for a dispute that can't be read.
+    Raises `UserError` for a folder without sound packages, and for a dispute that can't be read.
     """
     paths = packages_in(folder)
     if not paths:
@@ -41,6 +41,12 @@ def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = 
 
     checked = list(check_packages(paths, allowed_signers, again=again))
     sound, left_out = _drop_refused(checked)
+    if not sound:
+        raise UserError(
+            f"board: none of the *{SUFFIX} packages in {one_line(folder)} can be shown",
+            f"what is wrong:  python -m memeval verify {one_line(paths[0])}",
+        )
+
     kept, replaced = _drop_replaced(sound)
     groups = entries_of(map(attrgetter("package", "scores"), kept))
     claims = load_claims()
