@@ -11,7 +11,8 @@ NO_KEY = "none"
 """Sent to an endpoint on this machine if no key is set."""
 
 OFFLINE = "or offline:  llm=extractive embedder=tfidf"
-"""Hint for a command without a key."""
+OFFLINE_BY_ROLE = {"llm.judge": "or offline:  judge=keyword"}
+"""Hints for a command without a key, or without that of one role."""
 
 
 def key_of(variable: str, address: str, option: str, *hints: str) -> str:
@@ -40,7 +41,7 @@ def key_for(
     if headers and not os.environ.get(variable):
         return NO_KEY
 
-    return key_of(variable, address, option, offline)
+    return key_of(variable, address, option, OFFLINE_BY_ROLE.get(option, offline))
 
 
 def headers_of(variables: Mapping[str, str] | None, option: str) -> dict[str, str]:

@@ -303,6 +303,9 @@ MISTAKES = [
         way_out="or offline:  llm=extractive",
     ),
     mistake(
+        "judge=llm llm.judge.model=m", "llm.judge needs a key", way_out="or offline:  judge=keyword"
+    ),
+    mistake(
         "llm=openai llm.api_key_env=MY_KEY",
         "the environment variable MY_KEY is not set",
         way_out="export MY_KEY=",
