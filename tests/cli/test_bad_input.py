@@ -393,7 +393,11 @@ MISTAKES = [
     ),
     mistake("evaluate {broken.jsonl}", "broken.jsonl, line 3: not JSON"),
     mistake("evaluate {no_hypothesis.jsonl}", "no_hypothesis.jsonl, line 1: hypothesis is missing"),
-    mistake("evaluate {no_id.jsonl}", "no_id.jsonl, line 2: question_id is missing"),
+    mistake(
+        "evaluate {no_id.jsonl}",
+        "no_id.jsonl, line 2: question_id is missing",
+        way_out="one row per line",
+    ),
     mistake("evaluate {a_list.jsonl}", "a_list.jsonl, line 1: not an object"),
     mistake(
         "evaluate {sound.jsonl} system=rag",

@@ -84,10 +84,7 @@ def read_hypotheses(path: Path) -> Hypotheses:
             verdicts[question_id] = VerdictMembers(number, recorded)
 
     if not answers:
-        raise UserError(
-            f"{path} is empty",
-            "rows look like:  {" + '"question_id": "conv-26/q0", "hypothesis": "7 May 2023"}',
-        )
+        raise UserError(f"{path} is empty", ROW)
 
     return Hypotheses(
         path=path,
@@ -134,9 +131,9 @@ def _read_row(path: Path, number: int, line: bytes) -> tuple[str, str | None, di
     question_id, hypothesis = row.get("question_id"), row.get("hypothesis", "")
     # A `_Number` is also a str: 7 is refused as an id, but fine as an answer.
     if not isinstance(question_id, str) or isinstance(question_id, _Number):
-        raise UserError(f"{where}: question_id is missing, or is not a string")
+        raise UserError(f"{where}: question_id is missing, or is not a string", ROW)
     if "hypothesis" not in row:
-        raise UserError(f"{where}: hypothesis is missing")
+        raise UserError(f"{where}: hypothesis is missing", ROW)
 
     if hypothesis is not None and not isinstance(hypothesis, str):
         raise UserError(
