@@ -49,10 +49,12 @@ def import_named(path: str, group: str, what: str, base: type[Any] = object) -> 
             f"{what}: {where}: {type(error).__name__}: {one_line(error.msg)}"
         ) from error
     except ModuleNotFoundError as error:
-        raise UserError(
-            f"{what}: no module named '{error.name}' (class {path})",
-            "is it installed, and on PYTHONPATH?",
-        ) from error
+        hint = "is it installed, and on PYTHONPATH?"
+        if module_name.endswith(".py"):
+            hint = f"name the module, not its file:  {Path(module_name).stem}:{class_name}"
+
+        message = f"{what}: no module named '{error.name}' (class {path})"
+        raise UserError(message, hint) from error
     except (MemevalError, KeyboardInterrupt):
         raise
     except BaseException as error:

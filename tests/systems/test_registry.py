@@ -250,6 +250,13 @@ def test_wrong_class_path_is_explained(path: str, message: str) -> None:
         system_class("mine", path)
 
 
+def test_a_file_as_the_module_is_told_the_name_of_the_module() -> None:
+    with pytest.raises(UserError) as refused:
+        system_class("mine", "nowhere/my_file.py:Thing")
+
+    assert refused.value.hints == ("name the module, not its file:  my_file:Thing",)
+
+
 def test_missing_class_suggests_only_subclasses() -> None:
     with pytest.raises(UserError) as refused:
         system_class("mine", f"{__name__}:Ownn")
