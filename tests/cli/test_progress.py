@@ -95,6 +95,20 @@ def test_run_reports_open_calls_before_the_first_reply(
     assert capsys.readouterr().err == "", "then once a minute"
 
 
+def test_a_stage_of_many_small_cases_does_not_print_a_line_for_each(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = Clock()
+    progress = RunDisplay("a run", clock)
+    for second in range(40):
+        clock.now = float(second)
+        progress.expect("answer", 1)
+        progress.done("answer")
+
+    printed = [line.split(";")[0] for line in capsys.readouterr().err.splitlines()]
+    assert printed == ["  answer 11/11", "  answer 21/21", "  answer 31/31"]
+
+
 def test_sweep_reports_open_runs_before_the_first_reply(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

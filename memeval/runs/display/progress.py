@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 EVERY_S = 60.0
 """Seconds between two plain lines."""
 LONG_S = 10.0
-"""Seconds until the first plain line. Longer runs also report the end of each stage."""
+"""Seconds until the first plain line, and at least between a line and that of a stage's end."""
 BEAT_S = 1.0
 """Seconds between two checks for something to show."""
 FEWEST = 5
@@ -144,8 +144,8 @@ class Display(ABC):
         self.clock, self._quiet = clock, quiet
         self.live = LiveFigures()
         self._began = clock()
-        self._next = self._began + LONG_S
-        """When the next plain line is due."""
+        self._next = self._quiet_until = self._began + LONG_S
+        """When the next plain line is due, and from when on a stage may report its end."""
         self._guard = threading.Lock()
         self._screen: Live | None = None
         """None if standard error is not a terminal."""
@@ -187,8 +187,11 @@ class Display(ABC):
         """Prints a plain line if it is time for one."""
         now = self.clock()
         if self._screen is None and now >= self._next and (line := self.plain_line()):
-            self._next = now + EVERY_S
-            self.say(line)
+            self._say_line(line, now)
+
+    def _say_line(self, line: str, now: float) -> None:
+        self._next, self._quiet_until = now + EVERY_S, now + LONG_S
+        self.say(line)
 
     def say(self, message: str) -> None:
         """Prints a message for the user, above the live lines."""
@@ -241,9 +244,9 @@ class RunDisplay(Display, Stages):
 
     def show(self, stage: str) -> None:
         count, now = self.counts[stage], self.clock()
-        if self._screen is None and count.done == count.total and now - self._began >= LONG_S:
-            self._next = now + EVERY_S
-            self.say(self.plain_line())
+        # A stage may end many times: its total grows with each case that is opened.
+        if self._screen is None and count.done == count.total and now >= self._quiet_until:
+            self._say_line(self.plain_line(), now)
 
     def draw(self) -> Any:
         from rich.progress_bar import ProgressBar
