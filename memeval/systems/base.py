@@ -430,7 +430,7 @@ class RecallSystem(MemorySystem):
 
     async def probe(self, query: Query, depth: int) -> Sequence[Retrieved] | None:
         """The first results, and the chunks that the reader always sees in addition."""
-        ranked = await self._rank(query, depth)
+        ranked = await _recalled(self, query, depth)
         always = [Retrieved(text=chunk.text, turn_ids=chunk.turn_ids) for chunk in self.window()]
         return [*ranked[:depth], *always]
 
@@ -445,20 +445,9 @@ class RecallSystem(MemorySystem):
         return (search_tool(self.recall, self.parts.top_k),)
 
     async def answer(self, query: Query) -> Answer:
-        ranked = await self._rank(query, max(self.parts.top_k, self.ranking_depth))
+        depth = max(self.parts.top_k, self.ranking_depth)
+        ranked = await _recalled(self, query, depth)
         return await self.answer_from(query, ranked)
-
-    async def _rank(self, query: Query, depth: int) -> Sequence[Retrieved]:
-        """The result of `recall`. Raises `TypeError` if it is not a list."""
-        ranked = self.recall(query, depth)
-        if isinstance(ranked, Awaitable):
-            ranked = await ranked
-        # Not an `isinstance` check for `Sequence`: an array can be sliced, too.
-        if isinstance(ranked, str | Mapping) or not hasattr(ranked, "__getitem__"):
-            name = "None" if ranked is None else type(ranked).__name__
-            raise TypeError(f"it must return a list of Retrieved, but returned {name}")
-
-        return ranked
 
     async def answer_from(self, query: Query, ranked: Sequence[Retrieved]) -> Answer:
         """The reader's answer from the first `top_k` of a ranking."""
@@ -477,3 +466,17 @@ class RecallSystem(MemorySystem):
 
             ranking = tuple(map(attrgetter("turn_ids"), ranked))
             return reply.as_answer(retrieved=chosen, ranking=ranking)
+
+
+async def _recalled(system: RecallSystem, query: Query, depth: int) -> Sequence[Retrieved]:
+    """The result of `recall`. Raises `TypeError` if it is not a list."""
+    # Not a method: a class of one's own may well have a helper of the same name.
+    ranked = system.recall(query, depth)
+    if isinstance(ranked, Awaitable):
+        ranked = await ranked
+    # Not an `isinstance` check for `Sequence`: an array can be sliced, too.
+    if isinstance(ranked, str | Mapping) or not hasattr(ranked, "__getitem__"):
+        name = "None" if ranked is None else type(ranked).__name__
+        raise TypeError(f"it must return a list of Retrieved, but returned {name}")
+
+    return ranked

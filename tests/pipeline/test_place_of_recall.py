@@ -81,6 +81,18 @@ def test_recall_may_return_a_list_tuple_or_array(value: object) -> None:
     assert answer.text == "Quill"
 
 
+def test_class_may_have_a_helper_of_any_name() -> None:
+    class Ranking(Returning):
+        def recall(self, query: Query, depth: int) -> Any:
+            return self._rank("Quill")
+
+        def _rank(self, word: str) -> list[Retrieved]:
+            return [Retrieved(text=word, turn_ids=())]
+
+    answer = asyncio.run(Watched(Ranking(list), timeout_s=None).call("answer", QUERY))
+    assert answer.retrieved == (GOOD,)
+
+
 def test_slow_recall_is_reported_with_its_location() -> None:
     told = r"did not finish within 0\.05 s \(system\.timeout_s\)"
     refused(told, lambda: time.sleep(1), "answer", QUERY, timeout_s=0.05)
