@@ -17,8 +17,8 @@ from memeval.store.inventory import StoredItem, StoredKind
     ("statement", "problems"),
     [
         ("SELECT 1", []),
-        ("UPDATE seals SET crc = crc + 1 WHERE key = 'a'", ["1 entries don't match"]),
-        ("DELETE FROM seals WHERE key = 'a'", ["1 entries don't match"]),
+        ("UPDATE seals SET crc = crc + 1 WHERE key = 'a'", ["the checksum does not match: 1 en"]),
+        ("DELETE FROM seals WHERE key = 'a'", ["the checksum does not match: 1 en"]),
         ("DROP TABLE seals", ["can't be read: no such table"]),
     ],
 )

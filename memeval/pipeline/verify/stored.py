@@ -83,7 +83,8 @@ def _cache(item: StoredItem) -> Iterator[str]:
         return
 
     if damaged:
-        yield f"{damaged} entries don't match their checksums"
+        entries = counted(damaged, "entry", "entries")
+        yield f"the checksum does not match: {entries}"
 
 
 _CHECKS: dict[StoredKind, Callable[[StoredItem], Iterator[str]]] = {
