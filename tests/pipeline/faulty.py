@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from memeval.records import Answer, MemoryChunk, Query, Retrieved
 from memeval.systems.base import MemorySystem, RecallSystem
@@ -367,6 +368,10 @@ ANSWERS: dict[str, tuple[Callable[[], Any], str]] = {
     "RankingSet": (lambda: Answer("x", ranking={("D1:1",)}), "answer_failed"),
     "RankingGenerator": (lambda: Answer("x", ranking=(x for x in "a")), "answer_failed"),
     "RankingUnknown": (lambda: Answer("x", ranking=(("nowhere",),)), "answer_failed"),
+    "RetrievedTimestamp": (
+        lambda: Answer("x", retrieved=[Retrieved("x", (), time=pd.Timestamp("2024-05-08"))]),
+        "ok",
+    ),
     "NotesList": (lambda: Answer("x", notes=[1]), "answer_failed"),
     "NotesNone": (lambda: Answer("x", notes=None), "ok"),
     "NotesNumpy": (

@@ -91,6 +91,8 @@ def _builtin(value: Any) -> Any:
         if isinstance(value, kind):
             return kind(value)
 
+    if isinstance(value, datetime):
+        return datetime.combine(value.date(), value.timetz())
     if _is_numpy(value, "generic", "ndarray"):
         return value.tolist()
 
@@ -98,11 +100,11 @@ def _builtin(value: Any) -> Any:
 
 
 def _check_turns(name: str, chunks: Iterable[Turns], turns: Mapping[str, Any]) -> None:
-    for turn in chain.from_iterable(chunks):
-        if turn not in turns:
-            raise NotAnAnswerError(
-                f"{name} names '{one_line(turn, 80)}', which is not a turn of this case"
-            )
+    unknown = set(chain.from_iterable(chunks)) - turns.keys()
+    if unknown:
+        raise NotAnAnswerError(
+            f"{name} names '{one_line(min(unknown), 80)}', which is not a turn of this case"
+        )
 
 
 def _retrieved(chunk: _Chunk) -> Retrieved:
