@@ -45,15 +45,11 @@ def read_chat(
     Raises `CutReplyError` if the token limit left no text, `FilteredReplyError` if a filter left
     none, and `UnsoundReplyError` if there is none for another reason, or the reply is malformed.
     """
-    choices = reply.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise UnsoundReplyError(f"the reply has no choices{_error_within(reply)}")
-
-    choice = choices[0]
-    finish = finish_reason(choice.get("finish_reason"))
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        raise UnsoundReplyError("the reply has no message")
+    match reply:
+        case {"choices": [{"message": dict(message)} as choice, *_]}:
+            finish = finish_reason(choice.get("finish_reason"))
+        case _:
+            raise UnsoundReplyError(f"the reply has no message{_error_within(reply)}")
 
     full_content, part_notes = _content(message)
     clean, odd_characters = without_controls(full_content)
@@ -74,10 +70,9 @@ def read_chat(
         raise _empty_reply_error(finish, thought, choice, message, usage)
 
     notes = (*part_notes, *odd_notes(thought, odd_characters), *usage_notes)
-    raw = clean if thought else None
     return ChatReply(
         text=text,
-        raw=raw,
+        raw=clean if thought else None,
         finish_reason=finish,
         usage=usage,
         notes=notes,
@@ -88,57 +83,48 @@ def read_chat(
 def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     """The text of a message, whether it is a string, a list of parts, or a refusal."""
     content = message.get("content")
-    if isinstance(content, str) and content.strip():
-        return content, ()
-
-    if isinstance(content, list):
-        texts = [text for part in content if (text := _text_of(part)) is not None]
-        joined = "".join(texts)
-        if joined.strip():
-            part_notes = (PARTS,) if len(texts) < len(content) else ()
-            return joined, part_notes
-    elif content is not None and not isinstance(content, str):
+    if not isinstance(content, str | list | None):
         raise UnsoundReplyError("the reply's content is not text")
+
+    parts = content if isinstance(content, list) else [content]
+    texts = [text for part in parts if (text := _text_of(part)) is not None]
+    joined = "".join(texts)
+    if joined.strip():
+        return joined, (PARTS,) if len(texts) < len(parts) else ()
 
     # OpenAI's models put a refusal into a separate field. It is the reply.
     refusal = message.get("refusal")
-    if isinstance(refusal, str):
-        return refusal, ()
-
-    return "", ()
+    return (refusal if isinstance(refusal, str) else ""), ()
 
 
 def _text_of(part: object) -> str | None:
     """The text of one content part; None for a part without text, such as thinking."""
-    if isinstance(part, str):
-        return part
+    match part:
+        case str():
+            return part
+        case {"type": kind} if kind not in ("text", "output_text", "refusal"):
+            return None
+        # The second is the form of the assistants' API.
+        case {"text": str(text)} | {"text": {"value": str(text)}} | {"refusal": str(text)}:
+            return text
 
-    if not isinstance(part, dict) or part.get("type", "text") not in (
-        "text",
-        "output_text",
-        "refusal",
-    ):
-        return None
-
-    text = part.get("text", part.get("refusal"))
-    if isinstance(text, dict):  # as the assistants' API writes it
-        text = text.get("value")
-
-    return text if isinstance(text, str) else None
+    return None
 
 
 def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """The calls of a message in order; malformed fields are read as empty, not refused here."""
-    calls = message.get("tool_calls")
-    if isinstance(calls, dict):
-        calls = [calls]
-    if isinstance(calls, list):
-        objects = [call for call in calls if isinstance(call, dict)]
-        return tuple(_tool_call(call.get("id"), call.get("function")) for call in objects)
+    calls: list[Any] = []
+    match message:
+        case {"tool_calls": list(several)}:
+            calls = several
+        case {"tool_calls": dict(call)}:
+            calls = [call]
+        # OpenAI's protocol before tool calls; some servers still reply in it.
+        case {"function_call": dict(function)}:
+            calls = [{"function": function}]
 
-    # OpenAI's protocol before tool calls; some servers still reply in it.
-    function = message.get("function_call")
-    return (_tool_call(None, function),) if isinstance(function, dict) else ()
+    objects = [call for call in calls if isinstance(call, dict)]
+    return tuple(_tool_call(call.get("id"), call.get("function")) for call in objects)
 
 
 def _tool_call(call_id: object, function: object) -> ToolCall:
@@ -185,13 +171,11 @@ def _empty_reply_error(
 
 def _error_within(reply: Mapping[str, Any]) -> str:
     """The message of an error that a gateway sent under status 200."""
-    error = reply.get("error")
-    if isinstance(error, dict):
-        error = error.get("message")
-    if not isinstance(error, str) or not error.strip():
-        return ""
+    match reply.get("error"):
+        case str(message) | {"message": str(message)} if message.strip():
+            return f": {one_line(message)}"
 
-    return f": {one_line(error)}"
+    return ""
 
 
 _FINISHES = {
@@ -261,17 +245,12 @@ def usage_of(
 def _cached_of(reported: Mapping[str, Any]) -> tuple[int, bool]:
     """Tokens that the provider read from its own cache, and whether their number is valid."""
     details = reported.get("prompt_tokens_details")
-    if details is not None and not isinstance(details, dict):
+    if not isinstance(details, dict | None):
         return 0, False
 
-    value = (details or {}).get("cached_tokens")
-    # DeepSeek's name for it, and Kimi's.
-    for name in ("prompt_cache_hit_tokens", "cached_tokens"):
-        if value is None:
-            value = reported.get(name)
-
-    if value is None:
-        return 0, True
-
+    # The last two are DeepSeek's name for it, and Kimi's.
+    names = ("prompt_cache_hit_tokens", "cached_tokens")
+    given = [(details or {}).get("cached_tokens"), *map(reported.get, names)]
+    value = next((value for value in given if value is not None), 0)
     count = count_of(value)
     return count or 0, count is not None
