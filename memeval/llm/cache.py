@@ -38,8 +38,6 @@ from memeval.text.names import text_digest
 
 T = TypeVar("T")
 
-_KEYS_AT_ONCE = 500
-"""Number of keys per statement: SQLite limits the parameters of a statement."""
 _log = logging.getLogger(__name__)
 
 
@@ -64,23 +62,19 @@ class Cache:
 
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
         wanted = list(keys)
-        entries: dict[str, CachedEntry] = {}
+        with self._lock:
+            rows = self._select(wanted)
+            # Rows may be missing because another process has replaced the file.
+            if len(rows) < len(wanted) and self._reopen_moved():
+                rows = self._select(wanted)
 
-        for start in range(0, len(wanted), _KEYS_AT_ONCE):
-            batch = wanted[start : start + _KEYS_AT_ONCE]
-            with self._lock:
-                rows = self._select(batch)
-                # Rows may be missing because another process has replaced the file.
-                if len(rows) < len(batch) and self._reopen_moved():
-                    rows = self._select(batch)
-
-                entries |= self._sound(rows)
-
-        return entries
+            return self._sound(rows)
 
     def _select(self, keys: list[str]) -> list[tuple[Any, ...]]:
-        statement = f"{SELECT_ENTRIES} WHERE e.key IN ({','.join('?' * len(keys))})"
-        return self._attempt(lambda connection: connection.execute(statement, keys).fetchall())
+        # As JSON: SQLite limits the parameters of a statement.
+        statement = f"{SELECT_ENTRIES} WHERE e.key IN (SELECT value FROM json_each(?))"
+        values = (json.dumps(keys),)
+        return self._attempt(lambda connection: connection.execute(statement, values).fetchall())
 
     def _sound(self, rows: list[tuple[Any, ...]]) -> dict[str, CachedEntry]:
         """The entries that match their checksums; drops the others."""
