@@ -29,7 +29,6 @@ from memeval.results.fields import as_plain, read_as, read_json
 from memeval.results.files import as_json, file_digest, write_atomically
 from memeval.results.private import make_folder
 from memeval.results.run import Run
-from memeval.text.names import text_digest
 from memeval.text.shown import one_line
 
 NEEDED = 3
@@ -60,22 +59,6 @@ class Checked(Struct, frozen=True):
     """Whether its earlier findings were used, instead of a new check."""
 
 
-class _Sent(Struct, frozen=True):
-    """Scores as one process sends them to another."""
-
-    questions: str
-    """Digest of the questions."""
-    asked: Mapping[str, AskedQuestion] | None
-    """None if this process has sent them before."""
-    values: tuple[float | None, ...]
-    rest: RunScores
-    """The members besides questions and values."""
-
-
-_Found = Refused | tuple[Checked, dict[str, _Sent]]
-"""A refused package; or a checked one without its scores, and the data to restore these from."""
-
-
 def check_packages(
     paths: Sequence[Path], allowed_signers: Path | None = None, *, again: bool = False
 ) -> Iterator[Refused | Checked]:
@@ -84,12 +67,11 @@ def check_packages(
     Raises `WorldError` if a process was killed.
     """
     check = partial(_check_one, allowed_signers=allowed_signers, again=again)
-    known: dict[str, Mapping[str, AskedQuestion]] = {}
-    _sent_questions.clear()
+    known: list[Mapping[str, AskedQuestion]] = []
     processes = min(count_cores(), len(paths))
     if len(paths) <= FEW or processes < 2:
         for path in paths:
-            yield _receive(check(path), known)
+            yield _sharing_questions(check(path), known)
 
         return
 
@@ -97,7 +79,7 @@ def check_packages(
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         try:
             for found in pool.map(check, paths):
-                yield _receive(found, known)
+                yield _sharing_questions(found, known)
         except BrokenProcessPool as error:
             raise WorldError(
                 "board: a process that checked packages was killed",
@@ -105,7 +87,7 @@ def check_packages(
             ) from error
 
 
-def _check_one(path: Path, allowed_signers: Path | None, *, again: bool) -> _Found:
+def _check_one(path: Path, allowed_signers: Path | None, *, again: bool) -> Refused | Checked:
     try:
         with open_package(path) as package:
             file = _file_of(package, allowed_signers)
@@ -119,9 +101,9 @@ def _check_one(path: Path, allowed_signers: Path | None, *, again: bool) -> _Fou
 
             levels[WHO - 1] = who_level(package, allowed_signers)
             accuracy = metrics()["accuracy"]
-            sent = {run.key: _to_send(read_scores(run, accuracy)) for run in package.runs}
+            scores = {run.key: read_scores(run, accuracy) for run in package.runs}
             bare = replace(package, signature=None)
-            return Checked(bare, tuple(levels), {}, is_known=known is not None), sent
+            return Checked(bare, tuple(levels), scores, is_known=known is not None)
     except UserError as error:
         return Refused(path, Level(1, problems=[one_line(error, 300)]))
 
@@ -135,38 +117,29 @@ def failed_level(levels: Sequence[Level]) -> Level | None:
     return None
 
 
-_sent_questions: set[str] = set()
-"""Digests of the questions that this process has sent."""
-
-
-def _to_send(scores: RunScores) -> _Sent:
-    asked: dict[str, AskedQuestion] | None = dict(scores.questions)
-    name = text_digest(repr(asked))
-    if name in _sent_questions:
-        asked = None
-
-    _sent_questions.add(name)
-    values = tuple(map(scores.values.get, scores.questions))
-    return _Sent(name, asked, values, replace(scores, questions={}, values={}))
-
-
-def _receive(outcome: _Found, known: dict[str, Mapping[str, AskedQuestion]]) -> Refused | Checked:
+def _sharing_questions(
+    outcome: Refused | Checked, known: list[Mapping[str, AskedQuestion]]
+) -> Refused | Checked:
+    """The outcome, whose runs share one object with all runs of the same questions in the same
+    order: these may be hundreds of thousands.
+    """
     if isinstance(outcome, Refused):
         return outcome
 
-    checked, sent = outcome
     scores = {}
-    for key, own in sent.items():
-        if own.asked is not None:
-            known.setdefault(own.questions, own.asked)
+    for key, own in outcome.scores.items():
+        asked = own.questions
+        for other in known:
+            if other == asked and list(other) == list(asked):
+                asked = other
+                break
+        else:
+            known.append(asked)
 
-        # Runs with the same questions share one object: they may be hundreds of thousands.
-        asked = known[own.questions]
-        pairs = zip(asked, own.values, strict=True)
-        values = {name: value for name, value in pairs if value is not None}
-        scores[key] = replace(own.rest, questions=asked, values=values)
+        values = {name: own.values[name] for name in asked if name in own.values}
+        scores[key] = replace(own, questions=asked, values=values)
 
-    return replace(checked, scores=scores)
+    return replace(outcome, scores=scores)
 
 
 def _file_of(package: Package, allowed_signers: Path | None) -> Path:
