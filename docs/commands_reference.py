@@ -12,7 +12,7 @@ from pathlib import Path
 from memeval.cli.board import CHECK_PARSER
 from memeval.cli.help import usage as usage_of_all
 from memeval.cli.judge import ACTIONS
-from memeval.cli.main import COMMANDS, OWN_HELP
+from memeval.cli.main import COMMANDS, OWN_HELP, path_of
 
 PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# Commands
@@ -87,7 +87,7 @@ def command(name: str) -> Iterator[str]:
 
         return
 
-    parser = parser_of(COMMANDS[name])
+    parser = parser_of(path_of(name))
     if name == "board":
         yield from section(name, parser)
         yield from section("board check", CHECK_PARSER)

@@ -16,35 +16,14 @@ from memeval.process.private import private_umask
 from memeval.runs.display.terminal import guard, report_error
 from memeval.text.shown import one_line
 
-COMMANDS = {
-    "run": "memeval.cli.run:run",
-    "plan": "memeval.cli.plan:plan",
-    "prepare": "memeval.cli.prepare:prepare",
-    "evaluate": "memeval.cli.evaluate:evaluate",
-    "data": "memeval.cli.data:data",
-    "compare": "memeval.cli.compare:compare",
-    "table": "memeval.cli.table:table",
-    "export": "memeval.cli.export:export",
-    "explain": "memeval.cli.explain:explain",
-    "gate": "memeval.cli.gate:gate",
-    "claims": "memeval.cli.claims:claims",
-    "lint": "memeval.cli.lint:lint",
-    "check": "memeval.cli.check:check",
-    "history": "memeval.cli.history:show_history",
-    "list": "memeval.cli.list:list_runs",
-    "show": "memeval.cli.show:show",
-    "judge": "memeval.cli.judge:judge",
-    "label": "memeval.cli.label:label",
-    "pack": "memeval.cli.pack:pack",
-    "register": "memeval.cli.register:register",
-    "unpack": "memeval.cli.unpack:unpack",
-    "verify": "memeval.cli.verify:verify",
-    "board": "memeval.cli.board:board",
-    "store": "memeval.cli.store:store",
-    "ui": "memeval.cli.ui:ui",
-    "init": "memeval.cli.init:init",
-}
-OWN_HELP = COMMANDS.keys() - {"run", "plan", "prepare", "evaluate"}
+COMMANDS = tuple(
+    "run plan prepare evaluate data compare table export explain gate claims lint check history "
+    "list show judge label pack register unpack verify board store ui init".split()
+)
+"""Each is the function of its name in the module of its name."""
+_OTHER_NAMES = {"history": "show_history", "list": "list_runs"}
+"""Functions of commands whose names would hide another function."""
+OWN_HELP = set(COMMANDS) - {"run", "plan", "prepare", "evaluate"}
 """Commands that describe their own arguments; the others take those of a run."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of an output that can't be written, such as a file on a full disk."""
@@ -113,7 +92,7 @@ def _load_command(name: str) -> Callable[[Sequence[str]], int]:
     usually it is not the interpreter of the environment.
     """
     try:
-        command: Callable[[Sequence[str]], int] = load(COMMANDS[name])
+        command: Callable[[Sequence[str]], int] = load(path_of(name))
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("memeval"):
             raise
@@ -125,6 +104,11 @@ def _load_command(name: str) -> Callable[[Sequence[str]], int]:
         ) from error
 
     return command
+
+
+def path_of(command: str) -> str:
+    """The path `module:name` of a command's function."""
+    return f"memeval.cli.{command}:{_OTHER_NAMES.get(command, command)}"
 
 
 def load(path: str) -> Any:
