@@ -244,7 +244,7 @@ def test_missing_file_says_how_to_get_or_derive_it(tmp_path: Path) -> None:
         ),
         (
             {"haystack_session_datetimes": ["8 May", "x"]},
-            "field 'haystack_session_datetimes[1]' is '8 May', not a date like",
+            "field 'haystack_session_datetimes[0]' is '8 May', not a date like",
         ),
         (
             {"haystack_sessions": [[]]},
@@ -252,7 +252,7 @@ def test_missing_file_says_how_to_get_or_derive_it(tmp_path: Path) -> None:
         ),
         (
             {"haystack_sessions": [[], 5]},
-            "field 'haystack_sessions' has no list of turns for session_2.",
+            "field 'haystack_sessions[1]' is an integer, not a list.",
         ),
     ],
 )
@@ -267,7 +267,7 @@ def test_invalid_row_is_named_by_line_question_and_field(
 def test_invalid_turn_is_named_by_its_position(tmp_path: Path) -> None:
     bad = [[{"role": "user", "content": "x"}], [{"role": "system", "content": "x"}]]
     assert failure(tmp_path, row(haystack_sessions=bad)) == (
-        "line 1, conv-1_q0: haystack_sessions[2][0]: field 'role' is 'system', not one of "
+        "line 1, conv-1_q0 haystack_sessions[1][0]: field 'role' is 'system', not one of "
         "user, assistant."
     )
 

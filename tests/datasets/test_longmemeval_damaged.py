@@ -47,11 +47,13 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
         ),
         (
             item(haystack_dates=["2023/05/30 (Tue) 09:00"]),
-            "FILE: record 1 (q1): field 'haystack_dates' contains 1 entries for 2 sessions.",
+            "FILE: record 1 (q1): field 'haystack_dates' has 1 entries, but "
+            "haystack_session_ids has 2.",
         ),
         (
             item(haystack_session_ids=["a"]),
-            "FILE: record 1 (q1): field 'haystack_session_ids' contains 1 entries for 2 sessions.",
+            "FILE: record 1 (q1): field 'haystack_dates' has 2 entries, but "
+            "haystack_session_ids has 1.",
         ),
         (
             item(answer_session_ids="a"),

@@ -15,6 +15,7 @@ from msgspec import structs
 
 from memeval.datasets.io.fields import SHOWN, Fields, quoted
 from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_NAMES
+from memeval.datasets.longmemeval.schema import haystack
 from memeval.records import CategoryId, EvalCase, EvalQuestion, Session
 from memeval.text.shown import one_line
 
@@ -28,7 +29,8 @@ MOST_CHOICES = 10
 
 SUMMARIES = "haystack_session_summaries"
 # The summaries need not be equal: those of a conversation's first line are used.
-HAYSTACK = ("haystack_session_ids", "haystack_session_datetimes", "haystack_sessions")
+DATES = "haystack_session_datetimes"
+HAYSTACK = ("haystack_session_ids", DATES, "haystack_sessions")
 ROLES = ("user", "assistant")
 
 _ID = re.compile(r"(?P<conversation>.+)_q[0-9]{1,6}")
@@ -98,34 +100,17 @@ def _case(conversation: str, first: Fields, others: Iterable[Fields]) -> EvalCas
 
 
 def _sessions(row: Fields) -> Iterator[Session]:
-    ids, dates = row.texts("haystack_session_ids"), row.texts("haystack_session_datetimes")
-    talks = row.items("haystack_sessions")
-    if not ids:
+    numbers = [_number(row, session_id) for session_id in row.texts("haystack_session_ids")]
+    if not numbers:
         raise row.wrong("haystack_session_ids", "is empty")
-
-    for name, items in (("haystack_session_datetimes", dates), ("haystack_sessions", talks)):
-        if len(items) != len(ids):
-            raise row.wrong(
-                name, f"has {len(items)} entries, but haystack_session_ids has {len(ids)}"
-            )
-
-    numbers = [_number(row, session_id) for session_id in ids]
     if numbers != sorted(set(numbers)):
         raise row.wrong("haystack_session_ids", "must be sorted by number, without duplicates")
 
-    summaries = _summaries(row, len(ids))
-    for number, date, turns, summary in zip(numbers, dates, talks, summaries, strict=True):
-        place = f"{row.record}: haystack_sessions[{number}]"
-        if not isinstance(turns, list):
-            raise row.wrong("haystack_sessions", f"has no list of turns for session_{number}")
-
-        name = f"haystack_session_datetimes[{number}]"
-        time = row.as_time(name, date, datetime.fromisoformat, "2023-05-08T13:56:00")
-        spoken = []
-        for position, turn in enumerate(turns):
-            spoken.append(_split_speaker(Fields.of(row.path, f"{place}[{position}]", turn)))
-
+    summaries = _summaries(row, len(numbers))
+    dated = haystack(row, DATES, datetime.fromisoformat, "2023-05-08T13:56:00")
+    for number, summary, (_, time, turns) in zip(numbers, summaries, dated, strict=True):
         # LoCoMo's own turn ids, so that its evidence can be joined.
+        spoken = map(_split_speaker, turns)
         session = Session.of(f"s{number}", spoken, time=time, ids=f"D{number}:")
         yield replace(session, summary=summary.strip())
 

@@ -4,7 +4,7 @@ Systems see nothing about evidence: cases, sessions and turns get ids by positio
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -101,42 +101,48 @@ def parse_date(text: str) -> datetime | None:
         return None
 
 
+def haystack(
+    row: Fields, dates_name: str, parse: Callable[[str], datetime | None], example: str
+) -> Iterator[tuple[str, datetime, list[Fields]]]:
+    """The id, the time and the turns of each session in a row, in the file's order.
+
+    `parse` and `example` are as in `Fields.as_time`. Raises `UserError` naming record and field.
+    """
+    ids, dates = row.texts("haystack_session_ids"), row.texts(dates_name)
+    talks = row.items("haystack_sessions")
+    for name, items in ((dates_name, dates), ("haystack_sessions", talks)):
+        if len(items) != len(ids):
+            raise row.wrong(
+                name, f"has {len(items)} entries, but haystack_session_ids has {len(ids)}"
+            )
+
+    for number, turns in enumerate(talks):
+        time = row.as_time(f"{dates_name}[{number}]", dates[number], parse, example)
+        name, fields = f"haystack_sessions[{number}]", []
+        if not isinstance(turns, list):
+            raise row.wrong(name, f"is {kind_of(turns)}, not a list")
+
+        for position, turn in enumerate(turns):
+            fields.append(Fields.of(row.path, f"{row.record} {name}[{position}]", turn))
+
+        yield ids[number], time, fields
+
+
 def _sessions(item: Fields, roles: Roles) -> list[_DatedSession]:
     """The sessions in the file's order."""
-    haystack, dates = item.items("haystack_sessions"), item.texts("haystack_dates")
-    for name, values in (
-        ("haystack_dates", dates),
-        ("haystack_session_ids", item.texts("haystack_session_ids")),
-    ):
-        if len(values) != len(haystack):
-            raise item.wrong(name, f"contains {len(values)} entries for {len(haystack)} sessions")
-
     # Only checked: the evidence is the turns' own flags, which are finer than sessions.
     item.texts("answer_session_ids")
     sessions = []
-    for number, (turns, date) in enumerate(zip(haystack, dates, strict=True)):
-        sessions.append(_read_session(item, number, turns, date, roles))
+    for _, started_at, turns in haystack(item, "haystack_dates", parse_date, EXAMPLE):
+        kept = []
+        # The official turn ids count all turns, even if only the user's are indexed.
+        for position, turn in enumerate(turns, start=1):
+            if roles == "all" or turn.text("role") == roles:
+                kept.append((position, turn))
+
+        sessions.append(_DatedSession(started_at, tuple(kept)))
 
     return sessions
-
-
-def _read_session(
-    item: Fields, number: int, turns: object, date: str, roles: Roles
-) -> _DatedSession:
-    name = f"haystack_dates[{number}]"
-    started_at = item.as_time(name, date, parse_date, EXAMPLE)
-    if not isinstance(turns, list):
-        raise item.wrong(f"haystack_sessions[{number}]", f"is {kind_of(turns)}, not a list")
-
-    kept = []
-    # The official turn ids count all turns, even if only the user's are indexed.
-    for position, value in enumerate(turns, start=1):
-        record = f"{item.record} haystack_sessions[{number}][{position - 1}]"
-        turn = Fields.of(item.path, record, value)
-        if roles == "all" or turn.text("role") == roles:
-            kept.append((position, turn))
-
-    return _DatedSession(started_at, tuple(kept))
 
 
 def _session(number: int, dated: _DatedSession) -> Session:
