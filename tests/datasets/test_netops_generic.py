@@ -165,7 +165,7 @@ FAULTY = {
     ),
     "empty chunk": ([case(chunks=["x", " "])], "case 1 'north', chunk 1: field 'text' is empty"),
     "chunk of another type": ([case(chunks=[3])], "chunk 0: is an integer, not an object"),
-    "half a character in place of a list": ([case(questions="\ud800")], "contains a lone surrogate"),
+    "half a list": ([case(questions="\ud800")], "contains a lone surrogate"),
     "half a character": ([case(chunks=["\ud800"])], "contains a lone surrogate"),
     "chunk twice": (
         [case(chunks=[{"id": "a", "text": "x"}, {"id": "a", "text": "y"}])],
