@@ -92,9 +92,9 @@ def test_a_run_of_the_same_protocol_is_comparable() -> None:
     ("changes", "words"),
     [
         ({"data_sha256": "00" * 32}, "a different data file"),
-        ({"labels": "corrected"}, "labels are original here, corrected there"),
-        ({"questions": 41}, "40 questions here, 41 there (categories 1, 2)"),
-        ({"categories": (1, 2, 3, 5)}, "44 questions here, 40 there"),
+        ({"labels": "corrected"}, "labels: original here, corrected there"),
+        ({"questions": 41}, "questions: 40 here, 41 there"),
+        ({"categories": (1, 2, 3, 5)}, "questions: 44 here, 40 there"),
         ({"averaged": "cases"}, "averaged over conversations there"),
         ({"judge_model": "large"}, "judged by openai/small here, by large there"),
         ({"judge_prompt_sha256": "ef" * 32}, "the judge's prompt"),

@@ -191,12 +191,8 @@ def _data(protocol: Protocol, summary: RunSummary) -> Aspect:
 
 
 def _labels(protocol: Protocol, summary: RunSummary) -> Aspect:
-    own = str(summary.params.get("dataset.labels", "original"))
-    if own == protocol.labels:
-        return Aspect("labels", Sameness.SAME, f"labels {own}")
-
-    return Aspect(
-        "labels", Sameness.OTHER, f"labels are {one_line(own)} here, {protocol.labels} there"
+    return _stated_aspect(
+        "labels", protocol.labels, str(summary.params.get("dataset.labels", "original"))
     )
 
 
@@ -206,23 +202,7 @@ def _questions(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -
         # Such a metric covers everything that was asked, and can't be split by category.
         rows = summary.categories
 
-    asked = sum(row.n for row in rows)
-    where = ""
-    if protocol.categories is not None:
-        where = f" (categories {', '.join(map(str, protocol.categories))})"
-
-    if protocol.questions is None:
-        return Aspect(
-            "questions", Sameness.NOT_DISCLOSED, "the source does not say how many questions"
-        )
-    if asked == protocol.questions:
-        return Aspect("questions", Sameness.SAME, f"{asked:,} questions{where}")
-
-    return Aspect(
-        "questions",
-        Sameness.OTHER,
-        f"{asked:,} questions here, {protocol.questions:,} there{where}",
-    )
+    return _stated_aspect("questions", protocol.questions, sum(row.n for row in rows))
 
 
 def _categories(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:
