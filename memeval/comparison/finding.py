@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from memeval.errors import UserError, unknown
+from memeval.errors import UserError
 from memeval.report.differences import labels
 from memeval.report.flags import warning
 from memeval.results import RECORDS_FILE, RUN_FILE, RunSummary, read_tracked
@@ -163,11 +163,12 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
     Raises `UserError` with the nearest names if no run matches, and with all matches if there are
     several.
     """
-    if word.startswith("@"):
-        return _resolve_reference(word, known)
+    if word in (LAST, PREVIOUS):
+        return _recent_run(word, known)
 
     matching = (
-        _with_key(word, known)
+        [run for run in known if word in _references(run)]
+        or _with_key(word, known)
         # A key counts before a name: a user’s run may have the key of another one as its name.
         or [run for run in known if run.name == word]
         or [run for run in known if word in read_tracked(run.folder).values()]
@@ -180,6 +181,8 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
         hint = LIST_HINT if known else MAKE_HINT
         if any(run.summary.sweep == word for run in known):
             hint = f"it is a sweep:  sweep={word}"
+        if known and word.startswith("@"):
+            hint = f"use:  {LAST}, {PREVIOUS} or {BY_LABEL}v1"
 
         raise UserError(f"unknown run '{one_line(word)}'.{_suggestion(word, known)}", hint)
 
@@ -200,19 +203,16 @@ def _key_and_name(run: Run) -> str:
     return f"{run.key} ({one_line(run.name, 60)})"
 
 
-def _resolve_reference(word: str, known: Sequence[Run]) -> Run:
-    """The run that `@last`, `@previous` (the newest one before it with the same data set and
-    system) or `@label:NAME` refers to.
+def _references(run: Run) -> list[str]:
+    """`@label:v1`, if the run has a label."""
+    label = run.summary.params.get("label")
+    return [f"{BY_LABEL}{label}"] if label else []
 
-    Raises `UserError` if no run matches, or if a label names several.
+
+def _recent_run(word: str, known: Sequence[Run]) -> Run:
+    """The run that `@last` or `@previous` (the newest one before it with the same data set and
+    system) refers to. Raises `UserError` if there is none.
     """
-    label = word.removeprefix(BY_LABEL)
-    if word.startswith(BY_LABEL) and label:
-        return _labelled_run(label, known)
-    if word not in (LAST, PREVIOUS):
-        raise UserError(
-            f"{one_line(word)} is not a run", f"use:  {LAST}, {PREVIOUS} or {BY_LABEL}v1"
-        )
     if not known:
         raise UserError(f"unknown run '{word}'.", MAKE_HINT)
 
@@ -228,22 +228,6 @@ def _resolve_reference(word: str, known: Sequence[Run]) -> Run:
     raise UserError(
         f"{word}: no earlier run has the data set and system of the last run", LIST_HINT
     )
-
-
-def _labelled_run(label: str, known: Sequence[Run]) -> Run:
-    by_label: dict[str, list[Run]] = {}
-    for run in known:
-        by_label.setdefault(str(run.summary.params.get("label", "")), []).append(run)
-
-    labelled = by_label.get(label, [])
-    if len(labelled) == 1:
-        return labelled[0]
-    if labelled:
-        keys = ", ".join(map(_key_and_name, labelled[-5:]))
-        raise UserError(f"{len(labelled)} runs have the label '{label}': {keys}", LIST_HINT)
-
-    others = map(one_line, sorted(by_label.keys() - {""}))
-    raise unknown("label", one_line(label), others, LIST_HINT)
 
 
 def run_among(word: str, chosen: Sequence[Run]) -> Run | None:
@@ -297,13 +281,14 @@ def _suggestion(word: str, known: Sequence[Run]) -> str:
     shown: dict[str, str] = {}
     for run in known:
         system = str(run.summary.params.get("system", ""))
-        shown |= dict.fromkeys((run.key, run.name, system), _key_and_name(run))
+        names = (run.key, run.name, system, *_references(run))
+        shown |= dict.fromkeys(names, _key_and_name(run))
 
     # Similarity misses a short word within a long name.
     holding = [name for name in shown if word.strip() and word.strip() in name]
     near = [*holding, *get_close_matches(word, shown, n=3, cutoff=0.5)]
-    names = list(dict.fromkeys(map(shown.__getitem__, near)))[:3]
-    return f" Did you mean: {', '.join(names)}?" if names else ""
+    found = list(dict.fromkeys(map(shown.__getitem__, near)))[:3]
+    return f" Did you mean: {', '.join(found)}?" if found else ""
 
 
 def earliest_time(since: datetime | timedelta | str | None) -> datetime | None:

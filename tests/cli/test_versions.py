@@ -79,9 +79,9 @@ def test_previous_is_the_run_before_last_of_the_same_system(home: Path) -> None:
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("@label:v2", "2 runs have the label 'v2'"),
-        ("@label:v3", "unknown label 'v3'. Did you mean: v"),
-        ("@first", "@first is not a run"),
+        ("@label:v2", "2 runs are named '@label:v2'"),
+        ("@label:v3", "unknown run '@label:v3'. Did you mean: "),
+        ("@first", "unknown run '@first'"),
     ],
 )
 def test_reference_without_a_single_run_is_refused(home: Path, word: str, message: str) -> None:
