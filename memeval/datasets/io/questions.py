@@ -1,7 +1,7 @@
-"""A user's own questions, checked against the chunks of their case."""
+"""A user's own questions, checked against the turns of their case."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from memeval.datasets.io.entries import Entry, Mistakes, Name, Place, Text
 from memeval.datasets.io.fields import quoted
-from memeval.records import ChoiceLabels, EvalQuestion, Finite, Turn
+from memeval.records import ChoiceLabels, EvalQuestion, Finite
 from memeval.text.shown import one_line
 
 CATEGORY = re.compile(r"\w[\w .-]{0,59}")
@@ -20,6 +20,8 @@ MOST_CHOICES = 26
 """The number of letters from A to Z."""
 Gold = Text | int | Finite
 Golds = Gold | list[Gold]
+SessionName = str | int
+"""The id of a session, or its index from 0."""
 
 
 class QuestionEntry(Entry, frozen=True, kw_only=True):
@@ -39,22 +41,50 @@ class QuestionEntry(Entry, frozen=True, kw_only=True):
 Q = TypeVar("Q", bound=QuestionEntry)
 
 
-class Chunk(Struct, frozen=True):
-    """A turn of a case."""
+class CaseNames(Struct):
+    """The sessions and turns of a case by their names in the file."""
 
-    turn_id: str
-    """memeval's own id, by position: the file's ids may reveal which turn is asked for."""
-    text: str
-    name: str | None
-    """Its id in the file."""
-    time: datetime | None
-    """Time as in the file, with its zone if it has one."""
-    speaker: str
+    count: int
+    """Number of sessions."""
+    sessions: dict[str, int] = field(default_factory=dict)
+    """Position of each session that has an id."""
+    turns: dict[str, str] = field(default_factory=dict)
+    """memeval's id of each turn that has an id in the file."""
+    session_of: dict[str, int] = field(default_factory=dict)
+    """Position of the session of each turn."""
+    texts: dict[str, str] = field(default_factory=dict)
+    """Text of each turn, in order."""
 
-    def as_turn(self) -> Turn:
-        """The turn as systems see it."""
-        time = self.time and in_utc(self.time)
-        return Turn(turn_id=self.turn_id, speaker=self.speaker, text=self.text, time=time)
+    def position_of(self, session: SessionName, name: str, place: Place) -> int | None:
+        """Position of the session that the field `name` names; None if there is no such session: a
+        mistake is noted.
+        """
+        if isinstance(session, str) and session in self.sessions:
+            return self.sessions[session]
+        if isinstance(session, int) and 0 <= session < self.count:
+            return session
+
+        place.add(f"is {quoted(session)}, which is not a session of the case", name=name)
+        return None
+
+    def turn_ids(self, evidence: Iterable[str | int], noun: str, place: Place) -> tuple[str, ...]:
+        """memeval's ids of turns, which the file calls `noun`, and names by id or by index."""
+        # A dict: each id once, in the order of the file.
+        turn_ids: dict[str, None] = {}
+        for value in evidence:
+            if isinstance(value, str) and value in self.turns:
+                turn_ids[self.turns[value]] = None
+            elif isinstance(value, int) and 0 <= value < len(self.texts):
+                turn_ids[turn_id(value)] = None
+            else:
+                place.add(f"evidence {quoted(value)} is not a {noun} of the case")
+
+        return tuple(turn_ids)
+
+
+def turn_id(position: int) -> str:
+    """The id of a turn as systems see it: the file's ids may reveal which turn is asked for."""
+    return f"t{position}"
 
 
 class OrderCheck(Struct):
@@ -95,9 +125,9 @@ class QuestionReader(Struct):
     """Reads the questions of one case."""
 
     case_id: str
-    chunks: Sequence[Chunk]
+    names: CaseNames
     noun: str
-    """What the file calls a chunk."""
+    """What the file calls a turn."""
     times: list[datetime | None] = field(default_factory=list)
     """Times at which the questions read so far are asked, as in the file."""
 
@@ -121,7 +151,7 @@ class QuestionReader(Struct):
             text=entry.question.strip(),
             category=category,
             gold=golds,
-            evidence=self._evidence(place, entry),
+            evidence=self.names.turn_ids(entry.evidence or (), self.noun, place),
             asked_at=asked_at and in_utc(asked_at),
             choices=choices,
             right_choices=tuple(at for at, choice in enumerate(choices) if choice in golds),
@@ -129,21 +159,6 @@ class QuestionReader(Struct):
             multi_select=bool(entry.multi_select),
             answerable=bool(golds),
         )
-
-    def _evidence(self, place: Place, entry: QuestionEntry) -> tuple[str, ...]:
-        """Turn ids of the chunks with the answer; the file names them by id or by index from 0."""
-        by_name = {chunk.name: chunk.turn_id for chunk in self.chunks if chunk.name is not None}
-        # A dict: each id once, in the order of the file.
-        turn_ids: dict[str, None] = {}
-        for value in entry.evidence or ():
-            if isinstance(value, str) and value in by_name:
-                turn_ids[by_name[value]] = None
-            elif isinstance(value, int) and 0 <= value < len(self.chunks):
-                turn_ids[self.chunks[value].turn_id] = None
-            else:
-                place.add(f"evidence {quoted(value)} is not a {self.noun} of the case")
-
-        return tuple(turn_ids)
 
 
 def _golds(place: Place, entry: QuestionEntry) -> tuple[str, ...]:

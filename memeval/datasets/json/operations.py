@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from memeval.datasets.io.entries import Entry, Place, Text
 from memeval.datasets.io.fields import quoted
-from memeval.datasets.io.questions import QuestionEntry
+from memeval.datasets.io.questions import CaseNames, QuestionEntry, SessionName
 from memeval.metrics.lifecycle import CURRENT, DELETED, NEIGHBOUR, RETURNED, UPDATED
 from memeval.records import (
     CorrectRequest,
@@ -21,9 +21,6 @@ from memeval.records import (
     Scope,
     Traces,
 )
-
-SessionName = str | int
-"""The id of a session, or its index from 0."""
 
 
 class OperationEntry(Entry, frozen=True, kw_only=True):
@@ -61,30 +58,6 @@ LIFE_FIELDS = ("asked_after", "forgotten")
 """Fields of a question about what happens between sessions."""
 
 
-class CaseSessions(Struct, frozen=True):
-    """The sessions of a case, by the names that its operations and questions use."""
-
-    names: Mapping[str, int]
-    """Position of each session that has an id."""
-    of_turn: Mapping[str, int]
-    """Position of the session of each turn."""
-    turn_texts: Mapping[str, str]
-    """Text of each turn."""
-    count: int
-
-    def position_of(self, session: SessionName, name: str, place: Place) -> int | None:
-        """Position of the session that the field `name` names; None if there is no such session: a
-        mistake is noted.
-        """
-        if isinstance(session, str) and session in self.names:
-            return self.names[session]
-        if isinstance(session, int) and 0 <= session < self.count:
-            return session
-
-        place.add(f"is {quoted(session)}, which is not a session of the case", name=name)
-        return None
-
-
 def session_id(position: int) -> str:
     """The id of a session as systems see it."""
     return f"s{position + 1}"
@@ -111,9 +84,9 @@ def operation_entries(case: Place, values: Sequence[Any]) -> list[tuple[Place, O
     return entries
 
 
-def read_operation(place: Place, entry: OperationEntry, sessions: CaseSessions) -> EvalOperation:
+def read_operation(place: Place, entry: OperationEntry, names: CaseNames) -> EvalOperation:
     """An operation; mistakes are noted."""
-    after = sessions.position_of(entry.after, "after", place)
+    after = names.position_of(entry.after, "after", place)
     operation = EvalOperation(kind=OperationKind(entry.kind), after=session_id(after or 0))
     if isinstance(entry, ForgetEntry):
         scope = Scope(entry.scope or Scope.FACT)
@@ -123,7 +96,7 @@ def read_operation(place: Place, entry: OperationEntry, sessions: CaseSessions) 
         correction = CorrectRequest(words=entry.words, old=entry.old, new=entry.new)
         return replace(operation, correct=correction)
     if isinstance(entry, ReingestEntry):
-        again = sessions.position_of(entry.session, "session", place)
+        again = names.position_of(entry.session, "session", place)
         if again is not None and after is not None and again > after:
             place.add("comes after the session in 'after'", name="session")
 
@@ -144,7 +117,7 @@ def with_checkpoint(
     place: Place,
     entry: LivingQuestion,
     question: EvalQuestion,
-    sessions: CaseSessions,
+    names: CaseNames,
     *,
     changes_memory: bool,
 ) -> EvalQuestion:
@@ -152,9 +125,9 @@ def with_checkpoint(
     (`changes_memory`), the values that show what is known and what is gone. Mistakes are noted.
     """
     if entry.asked_after is not None:
-        after = sessions.position_of(entry.asked_after, "asked_after", place) or 0
+        after = names.position_of(entry.asked_after, "asked_after", place) or 0
         question = replace(question, asked_after=session_id(after))
-        if any(sessions.of_turn[turn_id] > after for turn_id in question.evidence):
+        if any(names.session_of[turn_id] > after for turn_id in question.evidence):
             place.add("comes after the session in 'asked_after'", name="evidence")
 
     forgotten, older = tuple(entry.forgotten or ()), tuple(entry.stale or ())
@@ -163,7 +136,7 @@ def with_checkpoint(
             what = "needs an empty list as 'answer', because a refusal is right"
             place.add(what, name="forgotten")
 
-        texts = [sessions.turn_texts[turn_id] for turn_id in question.evidence]
+        texts = [names.texts[turn_id] for turn_id in question.evidence]
         kind = RETURNED if question.category == RETURNED else DELETED
         traces = Traces(kind=kind, deleted=forgotten, probes=(*forgotten, *texts))
         # The turns that contained the value are not evidence: finding them is no merit.

@@ -15,7 +15,7 @@ from memeval.datasets.io.entries import Entry, Items, Mistakes, Name, Place, Tex
 from memeval.datasets.io.fields import REPLACE, parse_json, quoted, unique_fields
 from memeval.datasets.io.lines import first_value, json_lines, located_cases
 from memeval.datasets.io.questions import (
-    Chunk,
+    CaseNames,
     OrderCheck,
     QuestionEntry,
     QuestionReader,
@@ -23,9 +23,9 @@ from memeval.datasets.io.questions import (
     in_utc,
     notes_of,
     question_entries,
+    turn_id,
 )
 from memeval.datasets.json.operations import (
-    CaseSessions,
     LivingQuestion,
     changes_memory,
     checkpoints,
@@ -36,7 +36,7 @@ from memeval.datasets.json.operations import (
 )
 from memeval.datasets.stats import counts
 from memeval.errors import UserError
-from memeval.records import EvalCase, EvalQuestion, Session
+from memeval.records import EvalCase, EvalQuestion, Session, Turn
 from memeval.results.files import file_digest, reading, stamp_of
 from memeval.text.shipped import location_of
 
@@ -268,7 +268,7 @@ class OwnReader(Struct, dict=True):
             return None
 
         check_new(self.ids, "case_id", str(entry.case_id), place, location)
-        case = _CaseReader(self, place, entry).read()
+        case = _CaseReader(self, place, entry, CaseNames(len(entry.sessions))).read()
         return case if len(self.mistakes.messages) == before else None
 
     def _count(self, case: EvalCase) -> None:
@@ -302,14 +302,10 @@ class _CaseReader(Struct):
     file: OwnReader
     place: Place
     case: OwnCase
+    names: CaseNames
     count: int = 0
     """Turns so far, including those left out."""
-    chunks: list[Chunk] = field(default_factory=list)
     times: list[datetime | None] = field(default_factory=list)
-    positions: dict[str, int] = field(default_factory=dict)
-    """Position of each session that has an id."""
-    of_turn: dict[str, int] = field(default_factory=dict)
-    """Position of the session of each turn."""
     ids: dict[str, str] = field(default_factory=dict)
     """First position of each id of a session or a turn."""
     starts: OrderCheck = field(default_factory=lambda: OrderCheck("an earlier session"))
@@ -327,10 +323,8 @@ class _CaseReader(Struct):
         if len(self.place.mistakes.messages) > before:
             return None
 
-        texts = {chunk.turn_id: chunk.text for chunk in self.chunks}
-        named = CaseSessions(self.positions, self.of_turn, texts, len(sessions))
-        done = tuple(read_operation(place, entry, named) for place, entry in operations)
-        questions, kept = self._questions(asked, named, changes_memory(done, self.case.questions))
+        done = tuple(read_operation(place, entry, self.names) for place, entry in operations)
+        questions, kept = self._questions(asked, changes_memory(done, self.case.questions))
         check_zones(self.place, self.times)
         return EvalCase(
             case_id=str(self.case.case_id),
@@ -342,17 +336,18 @@ class _CaseReader(Struct):
         )
 
     def _questions(
-        self, asked: Sequence[tuple[Place, QuestionEntry]], named: CaseSessions, changes: bool
+        self, asked: Sequence[tuple[Place, QuestionEntry]], changes: bool
     ) -> tuple[list[EvalQuestion], list[EvalQuestion]]:
         """All questions, and those that are asked."""
         questions, kept = [], []
-        reader = QuestionReader(str(self.case.case_id), self.chunks, self.file.turn_type.noun())
+        names, noun = self.names, self.file.turn_type.noun()
+        reader = QuestionReader(str(self.case.case_id), names, noun)
         for number, (place, entry) in enumerate(asked):
             question, status = reader.read(number, place, entry), None
             location = self.place.location
             check_new(self.file.ids, "question id", question.question_id, self.place, location)
             if isinstance(entry, ReviewedQuestion):
-                question = with_checkpoint(place, entry, question, named, changes_memory=changes)
+                question = with_checkpoint(place, entry, question, names, changes_memory=changes)
                 status = entry.status
                 _check_reviews(place, entry.reviews or ())
 
@@ -372,7 +367,7 @@ class _CaseReader(Struct):
             return None
         if entry.id is not None:
             check_new(self.ids, "session id", str(entry.id), place, place.location)
-            self.positions[str(entry.id)] = number
+            self.names.sessions[str(entry.id)] = number
 
         started = place.time(entry.time)
         order = OrderCheck(f"its session or of an earlier {self.file.turn_type.noun()} in it")
@@ -382,30 +377,29 @@ class _CaseReader(Struct):
             numbers = {"session": number, "turn": at, "index": self.count}
             self.count += 1
             part = self.place.part(self.file.turn_type.position.format_map(numbers))
-            chunk = self._turn(part, turn, order)
-            if chunk is not None:
-                started = started or chunk.time
-                self.of_turn[chunk.turn_id] = number
-                turns.append(chunk.as_turn())
+            spoken = self._turn(part, turn, order)
+            if spoken is not None:
+                started = started or spoken.time
+                self.names.session_of[spoken.turn_id] = number
+                turns.append(spoken)
 
         return Session(session_id(number), started and in_utc(started), tuple(turns))
 
-    def _turn(self, place: Place, value: Any, order: OrderCheck) -> Chunk | None:
+    def _turn(self, place: Place, value: Any, order: OrderCheck) -> Turn | None:
         entry = place.read(value, self.file.turn_type)
         if entry is None:
             return None
 
-        name = None if entry.id is None else str(entry.id)
-        if name is not None:
+        name, text = turn_id(len(self.names.texts)), entry.text.strip()
+        self.names.texts[name] = text
+        if entry.id is not None:
             what = f"{self.file.turn_type.noun()} id"
-            check_new(self.ids, what, name, place, place.location)
+            check_new(self.ids, what, str(entry.id), place, place.location)
+            self.names.turns[str(entry.id)] = name
 
         time = place.time(entry.time)
         self._check_order(time, order, place)
-        turn_id = f"t{len(self.chunks)}"
-        chunk = Chunk(turn_id, entry.text.strip(), name, time, entry.speaker)
-        self.chunks.append(chunk)
-        return chunk
+        return Turn(turn_id=name, speaker=entry.speaker, text=text, time=time and in_utc(time))
 
     def _check_order(self, time: datetime | None, order: OrderCheck, place: Place) -> None:
         """Sessions may overlap, as threads do: only their starts are in order."""
