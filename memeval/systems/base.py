@@ -469,7 +469,7 @@ class RecallSystem(MemorySystem):
 
 
 async def _recalled(system: RecallSystem, query: Query, depth: int) -> Sequence[Retrieved]:
-    """The result of `recall`. Raises `TypeError` if it is not a list."""
+    """The result of `recall`. Raises `TypeError` if it is not a list of `Retrieved`."""
     # Not a method: a class of one's own may well have a helper of the same name.
     ranked = system.recall(query, depth)
     if isinstance(ranked, Awaitable):
@@ -478,5 +478,9 @@ async def _recalled(system: RecallSystem, query: Query, depth: int) -> Sequence[
     if isinstance(ranked, str | Mapping) or not hasattr(ranked, "__getitem__"):
         name = "None" if ranked is None else type(ranked).__name__
         raise TypeError(f"it must return a list of Retrieved, but returned {name}")
+
+    for kind in set(map(type, ranked)):
+        if not issubclass(kind, Retrieved):
+            raise TypeError(f"its list must contain Retrieved only, but contains {kind.__name__}")
 
     return ranked

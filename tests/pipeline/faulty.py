@@ -311,8 +311,8 @@ class Text(str):
     """A subclass of str."""
 
 
-def unit(text: Any = "t", turns: Any = (), score: Any = None) -> Answer:
-    return Answer("7 May 2023", retrieved=(Retrieved(text, turns, score),))
+def unit(text: Any = "t", turns: Any = (), score: Any = None, time: Any = None) -> Answer:
+    return Answer("7 May 2023", retrieved=(Retrieved(text, turns, score, time=time),))
 
 
 def noted(**notes: Any) -> Answer:
@@ -361,6 +361,10 @@ ANSWERS: dict[str, tuple[Callable[[], Any], str]] = {
     "ScoreText": (lambda: unit(score="high"), "answer_failed"),
     "ScoreHuge": (lambda: unit(score=10**400), "answer_failed"),
     "ScoreNumpy": (lambda: unit(score=np.float32(0.5)), "ok"),
+    "TimePandas": (lambda: unit(time=pd.Timestamp("2023-05-07", tz="Asia/Kolkata")), "ok"),
+    "TimeMissing": (lambda: unit(time=pd.NaT), "ok"),
+    "TimeText": (lambda: unit(time="7 May 2023"), "answer_failed"),
+    "RankingNumpy": (lambda: Answer("x", ranking=((np.str_("D1:1"),),)), "ok"),
     "RankingTexts": (lambda: Answer("x", ranking=("a", "b")), "answer_failed"),
     "RankingInts": (lambda: Answer("x", ranking=((1,),)), "answer_failed"),
     "RankingLists": (lambda: Answer("x", ranking=((["D1:1"],),)), "answer_failed"),
@@ -368,10 +372,6 @@ ANSWERS: dict[str, tuple[Callable[[], Any], str]] = {
     "RankingSet": (lambda: Answer("x", ranking={("D1:1",)}), "answer_failed"),
     "RankingGenerator": (lambda: Answer("x", ranking=(x for x in "a")), "answer_failed"),
     "RankingUnknown": (lambda: Answer("x", ranking=(("nowhere",),)), "answer_failed"),
-    "RetrievedTimestamp": (
-        lambda: Answer("x", retrieved=[Retrieved("x", (), time=pd.Timestamp("2024-05-08"))]),
-        "ok",
-    ),
     "NotesList": (lambda: Answer("x", notes=[1]), "answer_failed"),
     "NotesNone": (lambda: Answer("x", notes=None), "ok"),
     "NotesNumpy": (

@@ -66,8 +66,10 @@ def refused(told: str, do: Callable[[], Any], *call: Any, timeout_s: float | Non
         ({GOOD.text}, "TypeError: it must return a list of Retrieved, but returned set"),
         ({"a": GOOD}, "TypeError: it must return a list of Retrieved, but returned dict"),
         ("Quill", "TypeError: it must return a list of Retrieved, but returned str"),
+        (["Quill"], "TypeError: its list must contain Retrieved only, but contains str$"),
+        ([GOOD, ("Quill", ())], "TypeError: its list must contain .* but contains tuple$"),
     ],
-    ids=["none", "generator", "set", "dict", "str"],
+    ids=["none", "generator", "set", "dict", "str", "strs", "tuples"],
 )
 def test_recall_that_returns_no_list_is_refused_with_its_location(
     value: object, told: str, call: tuple[Any, ...]

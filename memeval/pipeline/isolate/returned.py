@@ -92,7 +92,9 @@ def _builtin(value: Any) -> Any:
             return kind(value)
 
     if isinstance(value, datetime):
-        return datetime.combine(value.date(), value.timetz())
+        # A missing time of pandas does not equal itself.
+        is_missing = value != value  # noqa: PLR0124
+        return None if is_missing else datetime.combine(value.date(), value.timetz())
     if _is_numpy(value, "generic", "ndarray"):
         return value.tolist()
 
