@@ -47,6 +47,8 @@ def test_reproduce_prints_the_command_and_what_is_not_matched(
     done = completed(tmp_path, "claims", "reproduce", "truememory_beam")
     assert done.out.startswith("python -m memeval dataset=beam system=YOURS num_runs=3 llm=")
     assert "not matched:" in done.out and "cost: unknown: " in done.out
+    missing = re.search(r"^cost: unknown: .* (\S+) is missing", done.out, re.MULTILINE)
+    assert missing is not None and missing[1].startswith("/"), "a path is not broken"
     done = memeval(tmp_path, "claims", "reproduce", "precisionmembench/mem0")
     assert done.status == 2 and "memeval has no data set precisionmembench" in done.told
     done = memeval(tmp_path, "claims", "reproduce")
