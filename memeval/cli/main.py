@@ -38,7 +38,8 @@ def run_command(arguments: list[str]) -> int:
     guard()
 
     try:
-        status = 0 if _answer_help(arguments) else _run_named(arguments)
+        answered = _answer_help(arguments) or _complete_command(arguments)
+        status = 0 if answered else _run_named(arguments)
         # Here, so that a failure is reported: Python flushes at exit.
         sys.stdout.flush()
         return status
@@ -144,6 +145,25 @@ def _answer_help(arguments: list[str]) -> bool:
         print(__version__)
 
     return asked or first == "--version"
+
+
+def _complete_command(arguments: list[str]) -> bool:
+    """Completes a command for a shell; returns whether Hydra, which completes settings, has nothing
+    to add.
+    """
+    line = os.environ.get("COMP_LINE", "")
+    if arguments[:1] != ["-sc"] or " " not in line:
+        return False
+
+    program, first, *rest = line.split(" ")
+    if rest and first in COMMANDS:
+        os.environ["COMP_LINE"] = " ".join([program, *rest])
+    elif not rest:
+        for name in COMMANDS:
+            if name.startswith(first):
+                print(name)
+
+    return bool(rest) and first in OWN_HELP
 
 
 def _split_command(arguments: list[str]) -> tuple[str, list[str]]:

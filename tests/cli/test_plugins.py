@@ -315,6 +315,9 @@ def test_completion_lists_options_of_packages(site: Path, tmp_path: Path) -> Non
     for line, wanted in (
         ("system=echo", {"system=echo_five", "system=echo_last"}),
         ("system=echo_last system.l", {"system.last="}),
+        ("plan system=echo", {"system=echo_five", "system=echo_last"}),
+        ("verif", {"verify"}),
+        ("list system=echo", set()),
     ):
         words = f"memeval {line}"
         done = completed(
