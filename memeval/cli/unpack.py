@@ -6,7 +6,7 @@ from memeval.cli.parser import Parser
 from memeval.text.shown import counted, printable
 
 USAGE = """
-adds the runs of intact packages to this home, separate from its own
+adds the runs of packages without a problem to this home, separate from its own
 
 packages+ FILE:path  a *.memeval file
 --allowed-signers FILE:path  refuse signers who are not in this file (ssh-keygen's format)

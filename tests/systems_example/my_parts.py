@@ -32,7 +32,8 @@ class WordHashes(Embedder):
                 rows[position, zlib.crc32(word.encode()) % self.width] += 1
 
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return rows / np.where(lengths > 0, lengths, 1)
+        rows /= np.maximum(lengths, 1)
+        return rows
 
 
 class SharedWords(Reranker):
