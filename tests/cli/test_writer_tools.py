@@ -121,6 +121,10 @@ def test_each_session_is_written_and_paid_for_once(tmp_path: Path) -> None:
         completed(tmp_path, *words, "fresh=prepare", OPENAI_API_KEY="sk-1")
         assert endpoint.count("/chat/completions") == paid
 
+        # Runs with another top_k share the memory: the writer's searches are the same.
+        completed(tmp_path, *words, "fresh=prepare", "top_k=1", OPENAI_API_KEY="sk-1")
+        assert endpoint.count("/chat/completions") <= paid + 3
+
     first = next(body for _, body in endpoint.requests if "tools" in body)
     assert {tool["function"]["name"] for tool in first["tools"]} == {"search_memory", "add_memory"}
     assert "<session-" in first["messages"][-1]["content"]

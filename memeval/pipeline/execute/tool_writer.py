@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count, groupby
 from operator import attrgetter
 from typing import Any
@@ -23,7 +25,7 @@ from memeval.records import MemoryChunk, OperationKind, Role
 from memeval.results.rows import Written, WrittenSession
 from memeval.results.steps import by_reference
 from memeval.results.texts import clean
-from memeval.systems.base import MemorySystem
+from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.chunk_file import iso_time
 from memeval.systems.indexed import IndexedSystem
 from memeval.systems.tools import DELETE, UPDATE, Tool, delete_tool, object_schema, update_tool
@@ -32,6 +34,22 @@ from memeval.text.names import text_digest
 FORGET, CORRECT = CHANGES = (OperationKind.FORGET.value, OperationKind.CORRECT.value)
 ADD = "add_memory"
 """Name of the tool that is added to memories without a tool for writing."""
+SHOWN = 10
+"""`top_k` while the memory is written: runs with another one reuse it, so it can't depend on it."""
+
+
+@contextmanager
+def _same_top_k(system: MemorySystem) -> Iterator[None]:
+    parts = getattr(system, "parts", None)
+    if not isinstance(parts, SystemContext):  # a class that did not keep them
+        yield
+        return
+
+    system.parts = replace(parts, top_k=SHOWN)
+    try:
+        yield
+    finally:
+        system.parts = parts
 
 
 class CaseWriter:
@@ -74,6 +92,10 @@ class CaseWriter:
             # The model's tools may search the memory while it is empty.
             await self._watched.call("consolidate")
 
+        with _same_top_k(self._watched.system):
+            await self._read_sessions(chunks)
+
+    async def _read_sessions(self, chunks: Sequence[MemoryChunk]) -> None:
         tools = await open_tools(self._watched)
         if self._changes:
             known = {tool.name for tool in tools}
