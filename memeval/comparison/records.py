@@ -97,6 +97,16 @@ class Difference:
         """p of the flip test of this pair alone; None for one conversation."""
         return self.result.p
 
+    @property
+    def most_scored(self) -> int:
+        """Questions that one of the two scored, the one with more."""
+        return self.result.count + max(self.only_first, self.only_second)
+
+    @property
+    def common_share(self) -> float:
+        """Share of these questions that the other one scored, too."""
+        return self.result.count / self.most_scored
+
     sent_alike: int | None = None
     """Questions on which both sent the same to the same reader; determined only if no question has
     different values.

@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Sequence
 from itertools import pairwise
+from operator import attrgetter
 
 from memeval.comparison.records import (
     BENJAMINI_HOCHBERG,
@@ -19,6 +20,8 @@ from memeval.statistics.clusters import ClusteredMean
 from memeval.statistics.differences import ClusteredDifference, more_clusters
 from memeval.text.shown import counted
 
+ALMOST_ALL = 0.99
+"""Minimum share of the questions that two runs have in common of which nothing is said."""
 MOST_SENTENCES = 12
 """Maximum differences described in words; the files of a comparison have all."""
 MOST_NAMES = 4
@@ -81,12 +84,25 @@ def lead_sentences(comparison: Comparison) -> list[str]:
 
     A sentence for each group of runs that were compared with each other.
     """
-    groups = groups_of((pair.first, pair.second) for pair in comparison.differences)
-    return [_lead_of(comparison, keys) for keys in groups]
+    leads = []
+    for keys in groups_of((pair.first, pair.second) for pair in comparison.differences):
+        pairs = [pair for pair in comparison.differences if pair.first in keys]
+        leads.append(f"{_lead_of(comparison, keys, pairs)}{_on_common(pairs)}")
+
+    return leads
 
 
-def _lead_of(comparison: Comparison, keys: Container[str]) -> str:
-    pairs = [pair for pair in comparison.differences if pair.first in keys]
+def _on_common(pairs: Sequence[Difference]) -> str:
+    """Says so if a difference is over only a part of the questions behind the two values."""
+    pair = min(pairs, key=attrgetter("common_share"))
+    if pair.common_share >= ALMOST_ALL:
+        return ""
+
+    questions = f"{pair.result.count:,} of {pair.most_scored:,}"
+    return f" Compared on the questions that both scored, at least {questions}."
+
+
+def _lead_of(comparison: Comparison, keys: Container[str], pairs: list[Difference]) -> str:
     runs = [run for run in comparison.runs if run.key in keys and run.result is not None]
     runs.sort(key=_mean, reverse=True)
     about = _metric_words(comparison)
