@@ -135,13 +135,15 @@ def listing(chosen: Sequence[Claim]) -> Iterator[str]:
     for claim in chosen:
         protocol = claim.protocol
         asked = NOT_DISCLOSED if protocol.questions is None else f"{protocol.questions:,}"
-        categories = ", ".join(map(str, protocol.categories or ("all",)))
+        if protocol.categories is not None:
+            asked += f" (categories {', '.join(map(str, protocol.categories))})"
+
         judge = filter(None, [protocol.judge, protocol.judge_model])
         reader = filter(None, [protocol.reader_model, protocol.reader_prompt])
         yield f"{claim.name}: {claim.title}"
         yield from fold("source", claim.source)
         yield from fold("data", f"{claim.dataset}, sha256 {protocol.data_sha256 or NOT_DISCLOSED}")
-        yield from fold("questions", f"{asked} (categories {categories})")
+        yield from fold("questions", asked)
         yield from fold("judge", ", ".join(judge) or NOT_DISCLOSED)
         yield from fold("reader", ", ".join(reader) or NOT_DISCLOSED)
         k, repeats = protocol.k or NOT_DISCLOSED, protocol.repeats or NOT_DISCLOSED

@@ -243,6 +243,11 @@ def test_recall_is_comparable_only_if_the_whole_configuration_matches(
     assert match.allowed_difference == ""
 
 
+def test_source_without_categories_is_compared_with_the_questions_that_count() -> None:
+    (match,) = match_claim(claim(categories=None), run())
+    assert (match.own, match.verdict) == (pytest.approx(50.0), "comparable")
+
+
 def test_same_number_of_questions_in_other_categories_is_not_comparable() -> None:
     every = claim("recall_at_5", categories=(1, 2, 4), questions=44, settings={"system": "rag"})
     (match,) = match_claim(every, run())

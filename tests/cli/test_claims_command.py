@@ -31,9 +31,13 @@ def assert_fits_but_for_urls(text: str) -> None:
 
 
 def test_show_prints_source_figures_and_disputes_of_claims(tmp_path: Path) -> None:
-    done = completed(tmp_path, "claims", "show", "cogcanvas_v2", "zep_2025_first")
+    done = completed(
+        tmp_path, "claims", "show", "cogcanvas_v2", "zep_2025_first", "lightmem_locomo"
+    )
     assert "arXiv 2601.00821" in done.out and "accuracy 32.4" in done.out
     text = " ".join(done.out.split())
+    assert "questions: 699 (categories 1, 2, 3) judge" in text
+    assert "questions: not disclosed judge" in text
     assert "disputed: Recomputed by a founder of mem0" in text
     assert "retrieval: not disclosed; k: not disclosed error: not disclosed; repeats: not" in text
     # A URL is not broken, so that it can be copied.

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from memeval.comparison.claims.matching import Match, rests_on_answers
+from memeval.comparison.claims.matching import Match, claimed_rows, rests_on_answers
 from memeval.comparison.claims.records import JUDGED
 from memeval.datasets.lint.records import differing_settings
 from memeval.metrics.metric import Metric
@@ -92,7 +92,7 @@ def effects_of(match: Match, run: Run, known: Sequence[Run]) -> tuple[float | No
         return match.own, list(_of_retrieval(match, run))
 
     asked = _read(run, metric_named(match.figure.metric))
-    own = _mean_percent(_claimed_answers(asked, match))
+    own = _mean_percent(_claimed_answers(asked, match, run))
     if own is None:
         return None, []
 
@@ -122,12 +122,8 @@ def _read(run: Run, metric: Metric) -> dict[str, _Answer]:
     return answers
 
 
-def _claimed_answers(answers: Answers, match: Match) -> dict[str, _Answer]:
-    categories = match.claim.protocol.categories
-    if categories is None:
-        return dict(answers)
-
-    wanted = set(map(str, categories))
+def _claimed_answers(answers: Answers, match: Match, run: Run) -> dict[str, _Answer]:
+    wanted = {row.category for row in claimed_rows(match.claim.protocol, run.summary)}
     return {name: own for name, own in answers.items() if own.category in wanted}
 
 
@@ -144,7 +140,7 @@ def _mean_percent(answers: Answers) -> float | None:
 
 def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) -> Iterator[Effect]:
     """Measured effects on a share of right answers."""
-    answers = _claimed_answers(asked, match)
+    answers = _claimed_answers(asked, match, run)
     if match.figure.metric in JUDGED:
         yield from _by_judges(match, run, answers, known)
 
@@ -322,7 +318,7 @@ def _describe_params(run: Run, other: Run) -> str:
 
 
 def _values(match: Match, other: Run) -> dict[str, float]:
-    answers = _claimed_answers(_read(other, metric_named(match.figure.metric)), match)
+    answers = _claimed_answers(_read(other, metric_named(match.figure.metric)), match, other)
     return {name: own.value for name, own in answers.items() if own.value is not None}
 
 

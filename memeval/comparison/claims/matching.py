@@ -119,7 +119,8 @@ def own_value(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) ->
     rows = claimed_rows(protocol, summary)
     if figure.metric not in JUDGED:
         value = summary.metrics.get(figure.metric)
-        if value is None or len(rows) < len(summary.categories):
+        is_split = protocol.categories is not None and len(rows) < len(summary.categories)
+        if value is None or is_split:
             return None
 
         return 100 * value
@@ -143,11 +144,13 @@ def rests_on_answers(metric: str) -> bool:
 
 
 def claimed_rows(protocol: Protocol, summary: RunSummary) -> list[CategoryResult]:
-    if protocol.categories is None:
-        return list(summary.categories)
-
-    names = set(map(str, protocol.categories))
-    return [row for row in summary.categories if row.category in names]
+    """The rows of the claim's categories; of those that count if the source names none."""
+    claimed, names = protocol.categories, set(map(str, protocol.categories or ()))
+    return [
+        row
+        for row in summary.categories
+        if row.category in names or (claimed is None and row.headline)
+    ]
 
 
 def _aspects(claim: Claim, figure: ClaimedFigure, summary: RunSummary) -> Iterator[Aspect]:
@@ -208,7 +211,7 @@ def _questions(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -
 def _categories(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:
     """Whether the categories are the claim's: equally many questions may be different ones."""
     if protocol.categories is None:
-        return Aspect("categories", Sameness.SAME, "all categories")
+        return Aspect("categories", Sameness.SAME, "the categories that count")
 
     own = {row.category for row in summary.categories}
     claimed = set(map(str, protocol.categories))

@@ -24,7 +24,7 @@ class Protocol(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     data_sha256: Sha256 | None = None
     labels: str = "original"
     categories: tuple[int | str, ...] | None = None
-    """Ids as the data set stores them; None for all."""
+    """Ids as the data set stores them; None for those that count in a run's accuracy."""
     questions: Rank | None = None
     """Questions asked in these categories."""
     averaged: Literal["questions", "cases"] = "questions"
