@@ -24,6 +24,7 @@ from memeval.pipeline.open.opening import open_cell
 from memeval.pipeline.open.system_source import IMPORTED
 from memeval.pipeline.verify.sound import name_ids
 from memeval.process.environment import environment
+from memeval.process.leftovers import owner
 from memeval.results import CONFIG_FILE, Record, is_imported, json_line, read_records
 from memeval.results.prices import UNKNOWN_PROVIDER, provider_of
 from memeval.results.run import Run
@@ -143,7 +144,7 @@ def _temporary_home() -> Iterator[Path]:
     """A temporary home; the data folder stays the same."""
     data = str(data_dir())
     with (
-        tempfile.TemporaryDirectory(prefix="memeval-again-") as folder,
+        tempfile.TemporaryDirectory(prefix=f"memeval-again-{owner()}-") as folder,
         environment({"MEMEVAL_HOME": folder, "MEMEVAL_DATA_DIR": data}),
     ):
         yield Path(folder)

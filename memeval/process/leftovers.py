@@ -19,8 +19,8 @@ GONE = "gone"
 _OWNER = re.compile(r"\d{1,10}(?:-\d+)?")
 _TEMPORARY = "memeval-"
 _OWNED = re.compile(rf"{_TEMPORARY}[a-z0-9]+-(\d{{1,10}}-\d+)-")
-_UNOWNED = re.compile(rf"{_TEMPORARY}mem0-[a-z0-9_]{{8}}$")
-"""Names of temporary folders in earlier versions, which did not contain the owner."""
+_UNOWNED = re.compile(rf"{_TEMPORARY}(mem0|package|plan)-[a-z0-9_]{{8}}$")
+"""Names without the owner: of folders used for minutes, and those that earlier versions made."""
 _CHECKED: set[Path] = set()
 
 
