@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, Union, get_args, get_origin
 
-from memeval.config.paths import refusing_long_names
+from memeval.config.paths import refusing_paths
 from memeval.errors import UserError
 from memeval.results.run import Run
 from memeval.text.shown import one_line
@@ -57,7 +57,7 @@ def check_types(function: Callable[P, T]) -> Callable[P, T]:
                         f"not {one_line(repr(value), 80)}"
                     )
 
-        with refusing_long_names():
+        with refusing_paths():
             return function(*args, **kwargs)
 
     return call

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
-from memeval.config.paths import refusing_long_names
+from memeval.config.paths import refusing_paths
 from memeval.process.environment import set_environment
 from memeval.runs.interrupt import StopSwitch
 
@@ -36,7 +36,7 @@ def in_thread(work: Callable[[], T], switch: StopSwitch | None = None) -> Future
     def target() -> None:
         try:
             stoppable = nullcontext() if switch is None else switch.for_this_thread()
-            with refusing_long_names(), stoppable:
+            with refusing_paths(), stoppable:
                 result = work()
 
             future.set_result(result)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from memeval import __version__
-from memeval.config.paths import refusing_long_names
+from memeval.config.paths import refusing_paths
 from memeval.errors import UserError, WorldError, unknown
 from memeval.process.environment import set_environment
 from memeval.process.private import private_umask
@@ -84,7 +84,7 @@ def _run_named(arguments: list[str]) -> int:
     if name != "data":  # data sets are public, and may be shared on a machine
         private_umask()
 
-    with refusing_long_names():
+    with refusing_paths():
         return _load_command(name)(rest)
 
 

@@ -44,11 +44,14 @@ def outputs_dir() -> Path:
 
 
 @contextmanager
-def refusing_long_names() -> Iterator[None]:
-    """Raises `UserError` if the name of a file or folder is too long, because a user chose it."""
+def refusing_paths() -> Iterator[None]:
+    """Raises `UserError` for a path that the user chose, if it is too long or belongs to others."""
     try:
         yield
     except OSError as error:
+        if error.errno == errno.EACCES and error.filename:
+            hint = "is it another user's? for a home of your own, set MEMEVAL_HOME"
+            raise UserError(f"{one_line(error.filename)}: {error.strerror}", hint) from error
         if error.errno != errno.ENAMETOOLONG:
             raise
 

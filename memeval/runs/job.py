@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memeval.config.paths import outputs_dir, refusing_long_names
+from memeval.config.paths import outputs_dir, refusing_paths
 from memeval.config.schema import RunConfig
 from memeval.errors import BudgetError, UserError, WorldError
 from memeval.runs.compose.config import name_questions
@@ -73,7 +73,7 @@ def _run_job(composed: Any) -> float | None:
     task: Any = OmegaConf.to_container(job.overrides.task, resolve=False)
 
     try:
-        with refusing_long_names():
+        with refusing_paths():
             cell = open_job(composed, task)
             check_single(cell, is_sweep=is_sweep)
             confirm_run(cell, number)

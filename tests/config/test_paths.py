@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
+from memeval.cli.main import run_command
 from memeval.config.paths import data_dir, outputs_dir
 from memeval.results.own_prices import prices_file
 
@@ -22,3 +25,27 @@ def test_folders_may_begin_with_a_tilde(tmp_path: Path, monkeypatch: pytest.Monk
     assert outputs_dir() == tmp_path / "home" / "outputs"
     assert data_dir() == tmp_path / "data"
     assert prices_file() == str(prices)
+
+
+@pytest.mark.parametrize(
+    "words", ["list", "verify", "show 1a2b", "pack -o x.memeval", "store info"]
+)
+def test_home_of_another_user_is_named_on_one_line(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """memeval's folders are private, and a test may run as a user who can read them all."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("MEMEVAL_HOME", str(home))
+    is_dir = Path.is_dir
+
+    def refuse(path: Path, **follow: bool) -> bool:
+        if path.parent == home / "outputs":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+        return is_dir(path, **follow)
+
+    monkeypatch.setattr(Path, "is_dir", refuse)
+    assert run_command(words.split()) == 2
+    message = capsys.readouterr().err
+    assert f"memeval: {home}/outputs/" in message and ": Permission denied" in message
+    assert "set MEMEVAL_HOME" in message
