@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from memeval.text.typed import json_or_none
+
 SCRIPT = """
 import sys
 from dataclasses import make_dataclass
@@ -53,3 +55,21 @@ def test_new_type_can_be_read_by_several_threads_at_once(reader: str) -> None:
     command = [sys.executable, "-c", SCRIPT, reader]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "60\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": [1]}', {"a": [1]}),
+        (b"7", 7),
+        ("null", None),
+        ("", None),
+        ("{", None),
+        (b"\xff", None),
+        ("[" * 100_000, None),
+        ("9" * 5000, None),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+def test_text_from_outside_that_is_not_json_reads_as_none(text: str | bytes, value: object) -> None:
+    assert json_or_none(text) == value

@@ -1,6 +1,5 @@
 """The failure of one try of a call: its message, its kind, and the consequences of the kind."""
 
-import json
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from memeval.llm.reply.body import UnsoundReplyError, is_error_page
 from memeval.llm.retry_after import retry_after
 from memeval.text.redaction import redacted, without_userinfo
 from memeval.text.shown import one_line
+from memeval.text.typed import json_or_none
 
 
 class FaultKind(Enum):
@@ -200,11 +200,7 @@ def _kind_of(status: int, error: Mapping[str, Any], message: str) -> FaultKind:
 
 
 def _object_of(content: bytes) -> Mapping[str, Any]:
-    try:
-        body = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-
+    body = json_or_none(content)
     # Gemini wraps its errors in a list.
     if isinstance(body, list) and body:
         body = body[0]

@@ -15,7 +15,7 @@ from typing import Any
 
 from memeval.llm.cache_contract import CachedEntry
 from memeval.llm.cache_file import add_entry, companions, connect_to_read, make_tables, sound_entry
-from memeval.text.typed import decode
+from memeval.text.typed import json_or_none
 
 _MOST_DIGITS = 3
 """Digits of the shortest ranges of keys that are read separately, to skip a damaged page."""
@@ -96,7 +96,7 @@ def _copy_entries(damaged: Path, target: sqlite3.Connection) -> int:
         entry = None
         if key in seals:
             entry = sound_entry((key, value, origin, *seals[key]))
-        elif _is_object(value):
+        elif isinstance(value, bytes) and isinstance(json_or_none(value), dict):
             # An entry whose checksum could not be read must at least be JSON.
             entry = CachedEntry(value, origin)
 
@@ -121,10 +121,3 @@ def _rows(damaged: Path, select: str) -> Iterator[Any]:
             except sqlite3.Error:
                 if len(prefix) < _MOST_DIGITS:
                     prefixes += [prefix + digit for digit in "0123456789abcdef"]
-
-
-def _is_object(value: object) -> bool:
-    try:
-        return isinstance(value, bytes) and isinstance(decode(value), dict)
-    except (ValueError, RecursionError):
-        return False

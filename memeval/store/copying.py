@@ -24,6 +24,7 @@ from memeval.store.contract import FileStore
 from memeval.store.inventory import Copied, CopyDirection, Home, StoredItem, StoredKind, digest_of
 from memeval.store.postgres.lines import PostgresRows
 from memeval.store.postgres.store import PostgresStore
+from memeval.text.typed import json_or_none
 
 LEFT_WAIT_S = 0.5
 """Seconds between two attempts to take over rows whose process was killed."""
@@ -241,11 +242,7 @@ def missing_lines(source: Sequence[bytes], target: bytes) -> tuple[list[bytes], 
 
 
 def _id_of(line: bytes) -> str | None:
-    try:
-        content = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-
+    content = json_or_none(line)
     # The header has no id, and all files of a key have the same header.
     return str(content.get("id")) if isinstance(content, dict) else None
 

@@ -5,6 +5,7 @@ second thread that uses the class at that moment dereferences a null pointer, wh
 process. So each type is prepared here, with all types that it contains, by one thread at a time.
 """
 
+import json
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -37,6 +38,14 @@ def convert(content: Any, wanted: type[T]) -> T:
     """
     decoder(wanted)
     return msgspec.convert(content, wanted)
+
+
+def json_or_none(text: str | bytes) -> Any:
+    """The value of JSON from outside; None for null, and for a text that is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def fault_in(error: ValueError) -> str:

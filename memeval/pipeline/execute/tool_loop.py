@@ -12,7 +12,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
@@ -29,6 +28,7 @@ from memeval.pipeline.execute.tool_results import as_result, cut_result, entries
 from memeval.records import Retrieved
 from memeval.systems.tools import Tool, ToolResult
 from memeval.text.shown import one_line
+from memeval.text.typed import json_or_none
 
 MOST_EQUAL = 3
 """How many equal calls are run; further ones are refused with a message to the model."""
@@ -427,11 +427,7 @@ def _is_written_call(text: str, names: Collection[str]) -> bool:
     if re.match(rf"\[?(?:{'|'.join(names)})\(.*\)\]?$", plain, re.DOTALL):
         return True
 
-    try:
-        value = json.loads(plain)
-    except (ValueError, RecursionError):
-        return False
-
+    value = json_or_none(plain)
     # A list: the name in an answer may be a list or an object, which no set or dict can look up.
     known = list(names)
     for call in value if isinstance(value, list) else [value]:
@@ -472,8 +468,4 @@ def _as_message(completion: Completion, ids: Sequence[str]) -> Message:
 
 def _sound_json(arguments: str) -> str:
     """The arguments if they are an object, else `{}`: some servers' templates need an object."""
-    with suppress(ValueError, RecursionError):
-        if isinstance(json.loads(arguments), dict):
-            return arguments
-
-    return "{}"
+    return arguments if isinstance(json_or_none(arguments), dict) else "{}"

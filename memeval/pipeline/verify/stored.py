@@ -1,6 +1,5 @@
 """Compares all stored files with their digests, whether or not a run needs them."""
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -13,6 +12,7 @@ from memeval.results.rows import answer_or_ingest
 from memeval.results.store import Json, StoredRow, read_rows
 from memeval.store.inventory import StoredItem, StoredKind
 from memeval.text.shown import counted, one_line
+from memeval.text.typed import json_or_none
 
 
 def verify_items(items: Iterable[StoredItem]) -> Iterator[tuple[StoredItem, list[str]]]:
@@ -43,16 +43,11 @@ def _rows(item: StoredItem, *, stage: str, parse: Callable[[Json], StoredRow]) -
 
 def _header(content: bytes) -> Json:
     """Header on the first line of the file; empty if there is none."""
-    try:
-        first = json.loads(content.partition(b"\n")[0])
-    except (ValueError, RecursionError):
-        return {}
+    match json_or_none(content.partition(b"\n")[0]):
+        case {"header": dict(header)}:
+            return header
 
-    if not isinstance(first, dict) or not isinstance(first.get("header"), dict):
-        return {}
-
-    header: Json = first["header"]
-    return header
+    return {}
 
 
 def _texts(item: StoredItem) -> Iterator[str]:

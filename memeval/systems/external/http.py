@@ -6,7 +6,6 @@ docs/http_memory.openapi.yaml describes them, docs/any_memory.md has servers of 
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +39,7 @@ from memeval.systems.external.service import Service, ServiceReply, ToolError
 from memeval.systems.external.wire import OPERATIONS
 from memeval.systems.tools import Tool, ToolResult, search_tool, strings_in
 from memeval.text.shown import one_line
+from memeval.text.typed import json_or_none
 
 MOST_BYTES = 32 * 2**20
 """Maximum bytes of a reply."""
@@ -337,11 +337,7 @@ def endpoint_settings(settings: HttpSettings) -> EndpointSettings:
 
 def says_ok(content: bytes) -> bool:
     """Whether a reply is `{"ok": true}`."""
-    try:
-        reply = json.loads(content)
-    except (ValueError, RecursionError):
-        return False
-
+    reply = json_or_none(content)
     return isinstance(reply, Mapping) and reply.get("ok") is True
 
 

@@ -1,9 +1,10 @@
 """Replies of servers that are not memories: that nothing was found, or that something failed."""
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from memeval.text.typed import json_or_none
 
 _THINGS = (
     r"(?:results?|memor(?:y|ies)|match(?:es)?|matching|entit(?:y|ies)|documents?|nodes?|items?"
@@ -68,13 +69,7 @@ def error_in(text: str) -> str | None:
 
 def _json_of(text: str) -> Any:
     """The JSON of a text, if it is an object or a list; else None."""
-    if not text.startswith(("{", "[")):
-        return None
-
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    return json_or_none(text) if text.startswith(("{", "[")) else None
 
 
 def is_empty_result(value: Any) -> bool:
