@@ -338,6 +338,7 @@ FAULTY = {
     "of another kind": (living(old="x"), "operation 0: field 'old' is not in the schema"),
     "about nothing": (living(about=None), "operation 0: field 'about' is missing"),
     "a scope": (living(scope="all"), "field 'scope' is 'all', not one of fact, subject, user"),
+    "a scope and a line end": (living(scope="fact\n"), "not one of fact, subject, user"),
     "after nothing": (living(after=None), "operation 0: field 'after' is null"),
     "no session": (living(after="z"), "field 'after' is 'z', which is not a session of the case"),
     "a later one": (

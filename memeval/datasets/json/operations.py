@@ -34,7 +34,7 @@ class OperationEntry(Entry, frozen=True, kw_only=True):
 class ForgetEntry(OperationEntry, frozen=True, kw_only=True):
     words: Text
     about: Text | None = None
-    scope: Annotated[str, Meta(pattern="^(?:fact|subject|user)$")] | None = None
+    scope: Annotated[str, Meta(pattern=r"^(?:fact|subject|user)\Z")] | None = None
     values: list[Text] | None = None
 
 

@@ -91,14 +91,14 @@ class TurnEntry(Entry, frozen=True, kw_only=True):
 
 class ReviewedQuestion(LivingQuestion, frozen=True, kw_only=True):
     aliases: ClassVar[Mapping[str, str]] = {"timestamp": "time"}
-    status: Annotated[str, Meta(pattern="^(?:drafted|accepted|rejected)$")] | None = None
+    status: Annotated[str, Meta(pattern=r"^(?:drafted|accepted|rejected)\Z")] | None = None
     reviews: list[Any] | None = None
     meta: Any = None
 
 
 class ReviewEntry(Entry, frozen=True, kw_only=True):
     reviewer: Text
-    decision: Annotated[str, Meta(pattern="^(?:accepted|rejected)$")]
+    decision: Annotated[str, Meta(pattern=r"^(?:accepted|rejected)\Z")]
     reason: Text | None = None
     at: Any = None
     seconds: Annotated[float, Meta(ge=0)] | None = None
