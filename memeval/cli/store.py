@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
+from rich.filesize import decimal
 
 from memeval.cli.parser import Parser
 from memeval.cli.store_copy import copy
@@ -30,7 +31,6 @@ from memeval.text.shown import counted, one_line, printable, some_of
 
 NAMED = 3
 """How many run folders a message names; the others are counted."""
-_UNITS = ("B", "kB", "MB", "GB", "TB")
 KEPT_DAYS = 7.0
 USAGE_OF_CLEAN = f"""
 list what can be removed: leftovers of killed processes, and data that no run needs
@@ -120,7 +120,7 @@ def _line_of(kind: StoredKind, items: Sequence[StoredItem], needed: Needed, now:
 
 
 def _size_of(items: Iterable[StoredItem]) -> str:
-    return as_size(sum(item.size for item in items))
+    return decimal(sum(item.size for item in items))
 
 
 def _read_needs(items: Iterable[StoredItem]) -> Needed:
@@ -166,16 +166,16 @@ def _remove_all(removals: Sequence[Removal], home: Home, now: float, *, do_it: b
             gone += removal.item.size
 
         item = removal.item
-        size, age = as_size(item.size), as_age(now - item.changed)
+        size, age = decimal(item.size), as_age(now - item.changed)
         path = printable(str(_below_home(item.paths[0])))
         print(f"{outcome}  {item.kind:<9} {size:>9} {age:>7}  {path}  ({removal.reason})")
 
     if not removals:
         print("nothing to remove")
     elif do_it:
-        print(f"{as_size(gone)} removed")
+        print(f"{decimal(gone)} removed")
     else:
-        print(f"{as_size(gone)} would be removed; to remove it, add --yes")
+        print(f"{decimal(gone)} would be removed; to remove it, add --yes")
 
     return failed
 
@@ -222,15 +222,6 @@ def _verify(home: Home) -> int:
         print("damaged data is skipped, and recreated by the next command that needs it")
 
     return int(problems > 0)
-
-
-def as_size(size: int) -> str:
-    """`12 B`, `3.4 MB`."""
-    amount, unit = float(size), 0
-    while amount >= 1000 and unit < len(_UNITS) - 1:
-        amount, unit = amount / 1000, unit + 1
-
-    return f"{amount:.1f} {_UNITS[unit]}" if unit else f"{size} B"
 
 
 def as_age(seconds: float) -> str:
