@@ -114,16 +114,9 @@ def prices_from(file: str) -> Iterator[None]:
 @lru_cache(maxsize=8)
 def _read(name: str, changed_ns: int, size: int) -> OwnPrices:  # noqa: ARG001 - keys of the cache
     """The prices of a file. Raises `OSError` and `UserError`."""
-    import yaml  # type: ignore[import-untyped]
-
     path = Path(name)
     content = path.read_bytes()
-    try:
-        _check_keys(yaml.compose(content, Loader=yaml.SafeLoader), path)
-        values = yaml.safe_load(content)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise UserError(f"prices: {path} is not YAML: {one_line(error)}", EXAMPLE) from error
-
+    values = _load(content, path)
     if not isinstance(values, dict) or set(values) != {"date", "models"}:
         raise UserError(
             f"prices: {path} must contain `date` and `models`, and nothing else", EXAMPLE
@@ -142,31 +135,35 @@ def _read(name: str, changed_ns: int, size: int) -> OwnPrices:  # noqa: ARG001 -
     return OwnPrices(date=str(day), digest=hashlib.sha256(content).hexdigest()[:16], models=models)
 
 
-def _check_keys(root: Any, path: Path) -> None:
-    """Raises `UserError` for a duplicate key, of which PyYAML would silently keep the last."""
-    import yaml
+def _load(content: bytes, path: Path) -> Any:
+    """The content of a file.
 
-    if not isinstance(root, yaml.MappingNode):
-        return
+    Raises `UserError` if it is not YAML, and for a duplicate key, of which PyYAML would silently
+    keep the last.
+    """
+    import yaml  # type: ignore[import-untyped]
 
-    mappings = [root]
-    for node in mappings:
-        places: dict[str, str] = {}
-        for key, value in node.value:
-            # A mapping may contain itself.
-            if isinstance(value, yaml.MappingNode) and value not in mappings:
-                mappings.append(value)
+    class UniqueKeys(yaml.SafeLoader):  # type: ignore[misc]
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            places: dict[str, str] = {}
+            for key, _ in node.value:
+                name = str(key.value)
+                place = f"line {key.start_mark.line + 1}, column {key.start_mark.column + 1}"
+                if name in places:
+                    where = f"in {places[name]} and in {place}"
+                    raise UserError(
+                        f"prices: {path}: {one_line(name, 80)} occurs twice, {where}",
+                        "keep one of them",
+                    )
 
-            name = str(key.value)
-            place = f"line {key.start_mark.line + 1}, column {key.start_mark.column + 1}"
-            if name in places:
-                where = f"in {places[name]} and in {place}"
-                raise UserError(
-                    f"prices: {path}: {one_line(name, 80)} occurs twice, {where}",
-                    "keep one of them",
-                )
+                places[name] = place
 
-            places[name] = place
+            return super().construct_mapping(node, deep)
+
+    try:
+        return yaml.load(content, Loader=UniqueKeys)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UserError(f"prices: {path} is not YAML: {one_line(error)}", EXAMPLE) from error
 
 
 def _price(path: Path, model: str, given: Any) -> tuple[float, float, float]:

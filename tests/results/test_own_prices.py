@@ -112,6 +112,7 @@ def costs(run: memeval.FinishedRun) -> tuple[float, float]:
         ("a: [", "is not YAML"),
         ("models: {a: 0}", "must contain `date` and `models`"),
         ("{date: soon, models: {a: 0}}", "`date` must be a date"),
+        ("{date: 2026-13-45, models: {a: 0}}", "is not YAML: month must be in 1..12"),
         ("{date: 2026-01-31, models: {}}", "must name a model"),
         (
             "date: 2026-01-31\nmodels:\n  b: 0\n  a: {input: 1, output: 2}\n  'a': 0",
