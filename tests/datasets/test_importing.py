@@ -650,6 +650,22 @@ def test_ambiguous_day_and_month_need_a_date_format(tmp_path: Path) -> None:
     assert case["sessions"][0]["turns"][0]["time"] == "2024-08-05T13:30:00"
 
 
+def test_excel_file_without_its_library_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "mine.xlsx"
+    with zipfile.ZipFile(source, "w") as archive:
+        archive.writestr("xl/workbook.xml", "")
+
+    monkeypatch.setattr("memeval.errors.find_spec", lambda name: None)
+    with pytest.raises(
+        UserError, match=r"saved as CSV, .* needs openpyxl, which is not"
+    ) as refused:
+        data(["import", str(source), "--into", str(tmp_path / "x.json")])
+
+    assert refused.value.hints == ("install it:  pip install 'memeval-bench[excel]'",)
+
+
 def test_excel_file_is_imported(tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     from datetime import datetime

@@ -18,7 +18,7 @@ from memeval.datasets.importing.message import ImportLog, Message, key_of
 from memeval.datasets.importing.sources import check_archive
 from memeval.datasets.importing.times import format_of, read_time
 from memeval.datasets.io.fields import REPLACE, quoted
-from memeval.errors import UserError, unknown
+from memeval.errors import UserError, require_library, unknown
 from memeval.text.shown import one_line
 
 USUAL: Mapping[str, tuple[str, ...]] = {
@@ -139,13 +139,10 @@ def read_excel(
 
     Raises `UserError` if it can't be read, or exceeds a limit for archives.
     """
-    try:
-        import openpyxl  # type: ignore[import-untyped]
-    except ModuleNotFoundError:
-        raise UserError(
-            f"{path} is an Excel file, and reading it needs openpyxl.",
-            "install it:  pip install 'memeval-bench[excel]'  or save the sheet as CSV",
-        ) from None
+    needed = f"unless it is saved as CSV, {path} needs openpyxl"
+    require_library("openpyxl", needed, "excel")
+
+    import openpyxl  # type: ignore[import-untyped]
 
     try:
         # openpyxl unpacks the sheets, and has no limits.
