@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -53,6 +54,8 @@ _known: dict[str, PackagedData] = {}
 """Data sets by their settings, the most recently requested one last."""
 
 
+# Read for the data, for the figures, and for the file of the findings.
+@lru_cache(maxsize=MOST_KNOWN)
 def config_of(run: Run) -> RunConfig:
     """The config of a packaged run.
 

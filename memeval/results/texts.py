@@ -13,7 +13,8 @@ import os
 import re
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -61,6 +62,11 @@ class Joined(Struct, frozen=True):
     """References to the parts."""
 
 
+ReadStored = Callable[[str], str | Joined | None]
+_KEPT = 4096
+"""Maximum stored texts kept in memory while a file is checked."""
+
+
 class Texts:
     """The texts of one file, read on demand."""
 
@@ -102,15 +108,15 @@ class Texts:
 
     def get(self, ref: str | None) -> str | None:
         """The text of a reference; None if it is missing or damaged."""
-        return None if ref is None else self._get(ref, depth=0)
+        return None if ref is None else self._get(ref, self.read_stored)
 
-    def _get(self, ref: str, depth: int) -> str | None:
+    def _get(self, ref: str, read: ReadStored, depth: int = 0) -> str | None:
         # In an edited file, a text may contain itself: the limit on the depth ends the recursion.
-        stored = self.read_stored(ref) if depth <= _DEEPEST else None
+        stored = read(ref) if depth <= _DEEPEST else None
         if not isinstance(stored, Joined):
             return stored
 
-        texts = [self._get(part, depth + 1) for part in stored.parts]
+        texts = [self._get(part, read, depth + 1) for part in stored.parts]
         joined = stored.separator.join(text for text in texts if text is not None)
         return joined if reference(joined) == ref else None
 
@@ -130,7 +136,9 @@ class Texts:
 
     def find_damaged(self) -> list[str]:
         """References whose texts can't be read, except those that a package withholds."""
-        unread = [ref for ref in self._lines if self.get(ref) is None]
+        # Most texts are parts of several others.
+        read = lru_cache(_KEPT)(self.read_stored)
+        unread = [ref for ref in self._lines if self._get(ref, read) is None]
         return [ref for ref in unread if not self._is_withheld(ref, depth=0)]
 
     def _is_withheld(self, ref: str, depth: int) -> bool:
