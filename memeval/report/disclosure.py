@@ -58,12 +58,12 @@ def _questions(summary: RunSummary) -> str:
     for row in summary.categories:
         # Id and name, or only one of them if they are equal.
         category = " ".join(dict.fromkeys((one_line(row.category), one_line(row.name))))
-        if row.headline:
+        if row.headline or summary.only_retrieves:
             counted.append(f"{category} {row.n:,}")
         else:
             others.append(category)
 
-    parts = [f"{count(summary.metrics.get('n_questions'))} ({', '.join(counted)})"]
+    parts = [f"{count(summary.asked)} ({', '.join(counted)})"]
     if others:
         parts.append(f"reported separately: {', '.join(others)}")
 

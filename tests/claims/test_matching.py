@@ -221,6 +221,12 @@ def test_retrieval_only_run_reports_that_nothing_was_answered() -> None:
     assert disclosures(only)["judge"] == "none: nothing was judged"
 
 
+def test_retrieval_is_measured_on_all_questions() -> None:
+    metrics = {"recall_at_5": 0.4, "n_questions": 40.0, "n_records": 44.0, "coverage": 1.0}
+    only = run(tags={"data_sha256": SHA, "stages": "retrieve"}, metrics=metrics)
+    assert disclosures(only)["questions"] == "44 (1 c1 10, 2 c2 30, 5 c5 4)"
+
+
 @pytest.mark.parametrize(
     ("params", "verdict", "words"),
     [
