@@ -125,7 +125,7 @@ def headline(summary: RunSummary) -> list[str]:
     if low is not None and high is not None:
         ends = f"{interval(low, high)} %"
 
-    questions = count(get("n_questions"))
+    questions = count(summary.asked)
     if len(summary.repeats) > 1:
         questions += f", asked {len(summary.repeats)} times"
 

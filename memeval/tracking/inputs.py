@@ -19,7 +19,7 @@ def dataset_input(summary: RunSummary) -> DatasetInput:
     """The data set that a run's questions are from."""
     source_type, fields = dataset_source(summary)
     source = json.dumps(fields)
-    profile = json.dumps({"n_questions": summary.metrics.get("n_questions")})
+    profile = json.dumps({"n_questions": summary.asked})
 
     # MLflow keeps the first data with a name and a digest. With the data's own digest alone, it
     # would show every later run with the number of questions and the source of the first one.

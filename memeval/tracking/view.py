@@ -45,7 +45,7 @@ def run_name(summary: RunSummary) -> str:
     Other differences follow if they fit, the most informative first.
     """
     sample = []
-    if (questions := summary.metrics.get("n_questions")) is not None:
+    if (questions := summary.asked) is not None:
         sample.append(f"n={questions:.0f}")
     if len(summary.repeats) > 1:
         sample.append(f"x{len(summary.repeats)}")

@@ -42,6 +42,12 @@ def test_report_has_all_sections(tmp_path: Path) -> None:
     assert text.count("ReadTimeout: no reply \\| after 60 s") == 6
 
 
+def test_report_of_a_retrieval_counts_all_questions() -> None:
+    answered = summary("rag")
+    metrics, tags = {**answered.metrics, "n_records": 1986}, {**answered.tags, "stages": "retrieve"}
+    assert "| questions | 1,986 |" in report(replace(answered, metrics=metrics, tags=tags))
+
+
 def test_every_table_row_has_as_many_cells_as_its_header(tmp_path: Path) -> None:
     lines = report(summary("rag", repeats=3, params={"a|b": "c|d\ne"})).splitlines()
     width = 0

@@ -73,7 +73,7 @@ def paper_table(
 
 def _measured_on(summaries: Sequence[RunSummary]) -> str:
     """`142 questions, means of 3 repeats`."""
-    asked = dict.fromkeys(count(summary.metrics.get("n_questions")) for summary in summaries)
+    asked = dict.fromkeys(count(summary.asked) for summary in summaries)
     repeats = dict.fromkeys(str(len(summary.repeats) or 1) for summary in summaries)
     means = "" if [*repeats] == ["1"] else f", means of {' or '.join(repeats)} repeats"
     return f"{' or '.join(asked)} questions{means}"
