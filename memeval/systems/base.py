@@ -445,8 +445,7 @@ class RecallSystem(MemorySystem):
         return (search_tool(self.recall, self.parts.top_k),)
 
     async def answer(self, query: Query) -> Answer:
-        depth = max(self.parts.top_k, self.ranking_depth)
-        ranked = await _recalled(self, query, depth)
+        ranked = await _recalled(self, query, max(self.parts.top_k, self.ranking_depth))
         return await self.answer_from(query, ranked)
 
     async def answer_from(self, query: Query, ranked: Sequence[Retrieved]) -> Answer:

@@ -78,8 +78,7 @@ def _cache(item: StoredItem) -> Iterator[str]:
         return
 
     if damaged:
-        entries = counted(damaged, "entry", "entries")
-        yield f"the checksum does not match: {entries}"
+        yield f"the checksum does not match: {counted(damaged, 'entry', 'entries')}"
 
 
 _CHECKS: dict[StoredKind, Callable[[StoredItem], Iterator[str]]] = {
