@@ -182,7 +182,9 @@ def _range_of(
         # Otherwise the whole interval was outside [0, 1]: the judge called more answers right than
         # its rates allow, or fewer. Clipped, it would claim certainty.
         if corrected.low < corrected.high:
-            share, low, high = corrected.share, corrected.low, corrected.high
+            share = corrected.share
+            # Few labels move the interval away from the rates that the share rests on.
+            low, high = min(corrected.low, share), max(corrected.high, share)
     except ValueError:
         pass  # no better than chance on this kind: its verdicts bound nothing
 

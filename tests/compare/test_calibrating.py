@@ -234,6 +234,13 @@ def test_rates_that_contradict_the_run_give_no_bound(home: Path, command: Comman
     assert "no bound: no better than chance, or inconsistent" in out
 
 
+def test_interval_from_few_labels_contains_its_share(home: Path, command: Command) -> None:
+    run = independent(home, "1" * 18 + "0" * 104)
+    file = other_labels(home / "labels.jsonl", right=(100, 100), vague=(0, 2))
+    out = command("judge", "calibrate", run.key, "--labels", file)[1]
+    assert "vague: caught 2 of 2; if all were like this, 14.8 ([0.0, 14.8])" in out
+
+
 def test_the_corrected_accuracy_is_shown_beside_the_raw_one(home: Path, command: Command) -> None:
     run = independent(home, JUDGED + NOT_LABELLED)
     other = independent(home, JUDGED + NOT_LABELLED[::-1], name="other")
