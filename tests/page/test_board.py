@@ -468,6 +468,24 @@ def test_init_writes_a_board_with_a_working_check(
     assert said.stdout.splitlines() == ["board", "check", "packages/a b.memeval"]
 
 
+def test_a_board_that_was_not_written_to_its_end_is_continued(
+    board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "write_text", stop)
+        write_board(board, site)
+
+    write_board(board, site)
+    assert (site / "board.json").read_text(encoding="utf-8") == dict(site_files(board))[
+        "board.json"
+    ]
+
+
 def many(board: Board, count: int) -> Board:
     """The board with a table of many rows, and with as many protocols."""
     tables = []

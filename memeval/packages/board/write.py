@@ -59,9 +59,12 @@ def write_board(board: Board, folder: Path) -> None:
         )
 
     with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        # First of all: the same command continues a board that was not written to its end.
+        (folder / BOARD_FILE).touch()
         for name in PARTS:
             part = folder / name
-            part.mkdir(parents=True, exist_ok=True)
+            part.mkdir(exist_ok=True)
             for old in part.iterdir():
                 if _OURS.fullmatch(old.name):
                     old.unlink()
