@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
@@ -13,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from memeval.llm.exchange import timed_socket
+from memeval.results.files import reading
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -137,10 +139,14 @@ def proxy_of(address: str) -> tuple[str | None, dict[str, str]]:
 
 @cache
 def _trusted() -> SSLContext:
-    """The certificate authorities that this machine trusts, cached because reading them is slow."""
+    """The certificate authorities that this machine trusts, cached because reading them is slow.
+
+    Raises `UserError` for a file of the environment that can't be read or holds no certificate.
+    """
     from httpx2 import create_ssl_context
 
-    return create_ssl_context()
+    with reading(f"SSL_CERT_FILE={os.environ.get('SSL_CERT_FILE')}"):
+        return create_ssl_context()
 
 
 @asynccontextmanager

@@ -19,11 +19,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from memeval.errors import UserError
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 from memeval.llm.faults import FaultKind, Setback, connection_setback
 from memeval.llm.keys import NO_KEY
 from memeval.llm.openai_client import ClientTransport
-from memeval.llm.transport import Transport
+from memeval.llm.transport import Transport, _trusted
 
 BOTH_PATHS = pytest.mark.parametrize("path", ["/chat/completions", "/embeddings"])
 EITHER = pytest.mark.parametrize("kind", [Transport, ClientTransport])
@@ -322,3 +323,17 @@ def test_endpoint_with_an_untrusted_certificate_gets_no_request(
     told = call_securely(secure, path)
     assert told.startswith("TLS: the certificate of 127.0.0.1 was refused: self-signed certificate")
     assert recorder.requests == []
+
+
+@pytest.mark.parametrize(("content", "reason"), [(None, "No such file"), ("no", "no certificate")])
+def test_file_of_authorities_that_cannot_be_read_is_named(
+    content: str | None, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "company.pem"
+    if content is not None:
+        file.write_text(content)
+
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    _trusted.cache_clear()
+    with pytest.raises(UserError, match=f"SSL_CERT_FILE={file} can't be read: .*{reason}"):
+        Transport("https://127.0.0.1:1/v1", api_key="", headers={})
