@@ -194,7 +194,8 @@ def _calibration_of(summary: RunSummary, folder: Path) -> Calibration | None:
     try:
         calibration = read_calibration(folder)
     except (OSError, ValueError) as error:
-        raise ValueError(f"{CALIBRATION_FILE} can't be read: {one_line(error)}") from error
+        unread = f"{CALIBRATION_FILE} can't be read ({one_line(error)})"
+        raise ValueError(f"{unread}: calibrate the run again") from error
 
     if calibration is None:
         return None

@@ -142,10 +142,11 @@ def test_rows_without_seals_are_refused(finished: Path, tmp_path: Path) -> None:
 def test_damaged_calibration_is_reported(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished, tmp_path / "home")
     folder = folders(tmp_path / "home")[0]
-    for content, told in (("{}", "can't be read: damaged, or edited"), ("{", "can't be read")):
+    for content, told in (("{}", "damaged, or edited"), ("{", "Expecting property name")):
         (folder / "calibration.json").write_text(content, encoding="utf-8")
         done = memeval(tmp_path / "home", "verify", folder.name)
-        assert done.status == 1 and f"calibration.json {told}" in done.out
+        assert done.status == 1 and f"calibration.json can't be read ({told}" in done.out
+        assert "): calibrate the run again" in done.out
 
 
 def test_run_of_version_0_1_is_refused_with_a_way_out(finished: Path, tmp_path: Path) -> None:
