@@ -344,6 +344,9 @@ def store_errors(store: TrackingStore) -> Iterator[None]:
 
 
 CAUSES = {
+    "error code 40[13]": (
+        "the server refuses this user (MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD)"
+    ),
     "connection refused|max retries|timeout exception|name resolution|failed to resolve": (
         "the server can't be reached"
     ),

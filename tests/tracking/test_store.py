@@ -230,6 +230,11 @@ def test_damaged_database_is_reported(tmp_path: Path) -> None:
         ("[Errno 28] No space left on device", "the disk is full"),
         ("(sqlite3.OperationalError) attempt to write a readonly database", "it can't be written"),
         (
+            "API request to endpoint /api/2.0/mlflow/runs/create failed with error code 403 != "
+            "200. Response body: 'Permission denied'",
+            "the server refuses this user",
+        ),
+        (
             "Detected out-of-date database schema (found version 1)",
             "it was made by a different version of MLflow",
         ),
