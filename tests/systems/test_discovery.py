@@ -56,6 +56,16 @@ def test_example_program_uses_json_lines() -> None:
 
 
 @pytest.mark.slow
+def test_a_program_is_tried_as_an_mcp_server_only_with_the_library_and_it_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("memeval.errors.find_spec", lambda name: None)
+    with pytest.raises(UserError, match="did not reply properly in any protocol") as raised:
+        of_command(f"{sys.executable} -c pass")
+
+    assert raised.value.hints[1] == "mcp: needs memeval-bench[mcp], which is not installed"
+
+
 def test_example_mcp_server_is_recognised_by_its_tools() -> None:
     assert of_command(program("mcp_server.py")) == {
         "defaults": ["mcp", "_self_"],

@@ -7,11 +7,10 @@ import secrets
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 from memeval.config.settings import read_settings
-from memeval.errors import MemevalError, ModelError, UserError
+from memeval.errors import MemevalError, ModelError, UserError, require_library
 from memeval.llm.extractive.tools import mapping_of, names_in, without_references
 from memeval.llm.keys import headers_of
 from memeval.systems.external import wire
@@ -84,9 +83,7 @@ async def option_of_address(address: str, given: Mapping[str, Any]) -> Option:
     for contract in CONTRACTS:
         tries[contract] = _http({**values, "contract": contract})
 
-    if find_spec("mcp") is not None:
-        tries["mcp"] = _mcp({"url": address, **given})
-
+    tries["mcp"] = _mcp({"url": address, **given})
     # A service may ignore members that it does not know, so memeval's own contract comes first.
     return await _first_of(tries, address, in_order=True)
 
@@ -96,16 +93,14 @@ async def option_of_command(command: str, given: Mapping[str, Any]) -> Option:
     values = {"command": command, **given}
     read_settings(CommandSettings, values).check_program("for example:  check -- python memory.py")
     tries: dict[str, Coroutine[Any, Any, Option]] = {"json lines": _program(values)}
-    if find_spec("mcp") is not None:
-        settings = read_settings(ProgramSettings, values)
-        variables = dict(given.get("env") or {})
-        if not settings.names_case:
-            variables = data_paths_of(settings.words("")) | variables
-        if variables:
-            values = {**values, "env": variables}
+    settings = read_settings(ProgramSettings, values)
+    variables = dict(given.get("env") or {})
+    if not settings.names_case:
+        variables = data_paths_of(settings.words("")) | variables
+    if variables:
+        values = {**values, "env": variables}
 
-        tries["mcp"] = _mcp(values)
-
+    tries["mcp"] = _mcp(values)
     # A server with another protocol may never reply, so no contract waits for another.
     return await _first_of(tries, f"'{one_line(command, 80)}'", in_order=False)
 
@@ -180,6 +175,7 @@ async def _try(service: Service, *, is_own: bool) -> None:
 
 
 async def _mcp(values: Mapping[str, Any]) -> Option:
+    require_library("mcp", "needs memeval-bench[mcp]", "mcp")
     settings = read_settings(McpSettings, {**_WAITING, **values})
     server = Server(
         "the MCP server",
