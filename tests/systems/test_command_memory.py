@@ -164,9 +164,11 @@ def test_program_without_a_case_folder_gets_a_temporary_home(tmp_path: Path) -> 
     assert variables["npm_config_cache"] == f"{os.environ['HOME']}/.npm", "or npx downloads again"
 
 
-def test_missing_program_is_reported_before_any_request() -> None:
-    settings = read_settings(CommandSettings, {"command": "no-such-program --fast"})
-    with pytest.raises(UserError, match="the program 'no-such-program' is not on this machine"):
+@pytest.mark.parametrize("program", ["no-such-program", __file__])
+def test_program_that_cannot_run_is_reported_before_any_request(program: str) -> None:
+    state = "is not executable" if program == __file__ else "is not on this machine"
+    settings = read_settings(CommandSettings, {"command": f"{program} --fast"})
+    with pytest.raises(UserError, match=f"the program '.*' {state}"):
         CommandMemory.resolve_settings(settings, has_language_model=False)
 
 

@@ -85,10 +85,10 @@ class ProgramSettings(ServedSettings):
         """Raises `UserError` if the program can't run, before anything is requested or paid for."""
         words = self.words(example)
         if words and not _CASE_FIELD.search(words[0]) and shutil.which(words[0]) is None:
-            raise UserError(
-                f"system.command: the program '{one_line(words[0], 80)}' is not on this machine",
-                example,
-            )
+            is_there = "/" in words[0] and Path(words[0]).exists()
+            state = "is not executable" if is_there else "is not on this machine"
+            program = one_line(words[0], 80)
+            raise UserError(f"system.command: the program '{program}' {state}", example)
 
         self.inherited_variables()
 
