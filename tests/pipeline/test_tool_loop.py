@@ -245,7 +245,9 @@ CASES: Mapping[str, Case] = {
         [calls(call(arguments='```json\n{"query": "a"}\n```')), DONE], faults=["bad_json"]
     ),
     "arguments as a list": Case(
-        [calls(call(arguments='["a"]')), DONE], faults=["bad_arguments"], shows="type object"
+        [calls(call(arguments='["a"]')), DONE],
+        faults=["bad_arguments"],
+        shows="is not of type 'object'",
     ),
     "arguments encoded twice": Case(
         [calls(call(arguments=json.dumps('{"query": "a"}'))), DONE], faults=["bad_arguments"]
@@ -254,7 +256,9 @@ CASES: Mapping[str, Case] = {
         [calls(call(arguments="[" * 100_000)), DONE], faults=["bad_json"]
     ),
     "empty arguments": Case(
-        [calls(call(arguments="")), DONE], faults=["bad_arguments"], shows="lacks 'query'"
+        [calls(call(arguments="")), DONE],
+        faults=["bad_arguments"],
+        shows="'query' is a required property",
     ),
     "arguments of Python": Case(
         [calls(call(arguments="{'query': 'puppy'}")), DONE], faults=["bad_json"]
@@ -266,7 +270,7 @@ CASES: Mapping[str, Case] = {
         [calls(call("anything", '{"a": NaN}')), DONE], faults=["bad_json"], shows="NaN is not JSON"
     ),
     "a number without end": Case(
-        [calls(call("search", '{"query": "a", "n": 1e999}')), DONE], faults=["bad_arguments"]
+        [calls(call("search", '{"query": "a", "n": 1e999}')), DONE], faults=["bad_json"]
     ),
     "a number of five thousand digits": Case(
         [calls(call("anything", f'{{"a": {"9" * 5000}}}')), DONE], faults=["bad_json"]
@@ -294,15 +298,19 @@ CASES: Mapping[str, Case] = {
         faults=["bad_arguments"],
     ),
     "a required argument is missing": Case(
-        [calls(call(arguments={"n": 3})), DONE], faults=["bad_arguments"], shows="lacks 'query'"
+        [calls(call(arguments={"n": 3})), DONE],
+        faults=["bad_arguments"],
+        shows="'query' is a required property",
     ),
     "an unknown argument": Case(
         [calls(call(arguments={"query": "a", "k": 3})), DONE],
         faults=["bad_arguments"],
-        shows="unknown 'k'",
+        shows="'k' was unexpected",
     ),
     "a number for a string": Case(
-        [calls(call(arguments={"query": 3})), DONE], faults=["bad_arguments"], shows="type string"
+        [calls(call(arguments={"query": 3})), DONE],
+        faults=["bad_arguments"],
+        shows="is not of type 'string'",
     ),
     "a string for a number": Case(
         [calls(call(arguments={"query": "a", "n": "3"})), DONE], faults=["bad_arguments"]
@@ -932,21 +940,31 @@ def test_cut_result_is_marked(text: str, shown: str) -> None:
     assert is_cut == ("[cut" in shown)
 
 
+DEFS = {"list": {"type": "array", "items": {"type": "string"}}}
+
+
 @pytest.mark.parametrize(
     ("value", "schema", "expected"),
     [
         ({"a": [1, "x"]}, {"properties": {"a": {"items": {"type": "integer"}}}}, "a[1]"),
-        ({"a": "z"}, {"properties": {"a": {"enum": ["x", "y"]}}}, "one of 'x', 'y'"),
-        ({"a": 0}, {"properties": {"a": {"minimum": 1}}}, "at least 1"),
-        ({"a": 9}, {"properties": {"a": {"maximum": 5}}}, "at most 5"),
+        (
+            {"a": "z"},
+            {"properties": {"a": {"enum": ["x", "y"]}}},
+            "a: 'z' is not one of",
+        ),
+        ({"a": 0}, {"properties": {"a": {"minimum": 1}}}, "less than the minimum of 1"),
+        ({"a": 9}, {"properties": {"a": {"maximum": 5}}}, "greater than the maximum of 5"),
         ({"a": None}, {"properties": {"a": {"type": ["string", "null"]}}}, None),
         (
             {"a": 1},
             {"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}},
             None,
         ),
-        ({"a": []}, {"properties": {"a": {"anyOf": [{"type": "string"}]}}}, "type string"),
-        # Keywords that are not understood are left to the tool.
+        ({"a": []}, {"properties": {"a": {"anyOf": [{"type": "string"}]}}}, "type 'string'"),
+        ({"a": [{}]}, {"$defs": DEFS, "properties": {"a": {"$ref": "#/$defs/list"}}}, "a[0]"),
+        ({"a": "x"}, {"properties": {"a": {"pattern": "^y", "minLength": 1}}}, None),
+        ({"a": 1}, {"properties": {"a": {"$ref": "http://127.0.0.1:9/a.json"}}}, None),
+        # A schema that is not valid is left to the tool.
         ({"a": 1}, {"properties": {"a": {"type": "uuid", "pattern": "(a+)+$"}}}, None),
         ({"a": 1}, {"properties": 5, "required": 5}, None),
         ({"a": 1}, "any", None),

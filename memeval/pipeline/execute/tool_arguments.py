@@ -1,36 +1,25 @@
 """The arguments of a tool call: their JSON, checked against the tool's schema.
 
-The part of JSON Schema that tools use: types, properties, required ones, enumerations, items and
-bounds. The tool itself must check other keywords (patterns, references, formats).
+The tool itself must check patterns, formats and references to other documents.
 """
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from memeval.results.files import without_halves
 from memeval.systems.tools import Tool
 from memeval.text.shown import one_line
 
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "number": (int, float),
-    "integer": (int,),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
 MOST_LEVELS = 100
 """Levels of nesting in a call's arguments; no tool could read or send deeper ones."""
-_DEEPEST = 20
-"""Levels of a schema that are checked."""
 
 
 def load_arguments(arguments: str) -> Any:
     """The JSON of some arguments. Raises `ValueError` or `RecursionError` if it is not JSON."""
-    value = json.loads(arguments, parse_constant=_refuse_constant)
+    value = json.loads(arguments, parse_constant=_refuse_constant, parse_float=_finite)
     if _is_deeper(value, MOST_LEVELS):
         raise ValueError(f"more than {MOST_LEVELS} levels")
     if "\\u" not in arguments:
@@ -48,99 +37,56 @@ def _is_deeper(value: Any, levels: int) -> bool:
     return levels == 0 or any(_is_deeper(part, levels - 1) for part in parts)
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large")
+
+    return number
+
+
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def mistake(value: Any, schema: Any, path: str = "arguments", depth: int = 0) -> str | None:
-    """The first mistake in a value, worded for the model that made it; None if it is valid."""
-    # A schema comes from outside, too: an unreadable part of it allows everything.
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+def mistake(value: Any, schema: Any) -> str | None:
+    """The most relevant mistake in a value, worded for the model that made it; None if there is
+    none, or if the schema, which comes from outside, is not valid.
+    """
+    from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
+
+    try:
+        error = best_match(_validator(json.dumps(schema)).iter_errors(value))
+    except Exception:  # noqa: BLE001 - a schema can be wrong in many ways
         return None
 
-    for keyword in ("anyOf", "oneOf"):
-        options = schema.get(keyword)
-        if isinstance(options, list | tuple) and options:
-            mistakes = [mistake(value, option, path, depth + 1) for option in options]
-            if None not in mistakes:
-                return mistakes[0]
-
-    return (
-        _mistake_of_type(value, schema.get("type"), path)
-        or _mistake_of_value(value, schema, path)
-        or _mistake_of_parts(value, schema, path, depth)
-    )
-
-
-def _mistake_of_type(value: Any, wanted: Any, path: str) -> str | None:
-    names = [wanted] if isinstance(wanted, str) else wanted
-    if not isinstance(names, list | tuple) or not names:
+    if error is None:
         return None
 
-    known = [name for name in names if isinstance(name, str) and name in _TYPES]
-    if len(known) < len(names) or any(_is_of_type(value, name) for name in known):
-        return None
-
-    return f"{path} must be of type {' or '.join(known)}, but is {one_line(repr(value), 60)}"
+    return one_line(f"arguments{error.json_path.removeprefix('$')}: {error.message}", 300)
 
 
-def _is_of_type(value: Any, name: str) -> bool:
-    # In Python, a boolean is an integer; in JSON, 5.0 is one.
-    if isinstance(value, bool):
-        return name == "boolean"
-    if isinstance(value, float) and not math.isfinite(value):
-        return False
-    if name == "integer" and isinstance(value, float):
-        return value.is_integer()
+@lru_cache(maxsize=256)
+def _validator(schema: str) -> Any:
+    """A validator for a schema in JSON. Raises `SchemaError` if the schema is not valid."""
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+    from jsonschema.validators import extend  # type: ignore[import-untyped]
 
-    return isinstance(value, _TYPES[name])
+    follow = Draft202012Validator.VALIDATORS["$ref"]
 
+    def follow_within(validator: Any, reference: str, value: Any, around: Any) -> Iterator[Any]:
+        # Others would be downloaded.
+        if reference.startswith("#"):
+            yield from follow(validator, reference, value, around)
 
-def _mistake_of_value(value: Any, schema: Mapping[str, Any], path: str) -> str | None:
-    allowed = schema.get("enum")
-    if isinstance(allowed, list | tuple) and value not in allowed:
-        shown = ", ".join(one_line(repr(option), 40) for option in allowed[:20])
-        return f"{path} must be one of {shown}, but is {one_line(repr(value), 60)}"
+    def leave_to_tool(*_: Any) -> Iterator[Any]:
+        return iter(())
 
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        least, most = schema.get("minimum"), schema.get("maximum")
-        if isinstance(least, int | float) and not value >= least:
-            return f"{path} must be at least {least}, but is {value}"
-        if isinstance(most, int | float) and not value <= most:
-            return f"{path} must be at most {most}, but is {value}"
-
-    return None
-
-
-def _mistake_of_parts(value: Any, schema: Mapping[str, Any], path: str, depth: int) -> str | None:
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            part_mistake = mistake(item, schema.get("items"), f"{path}[{index}]", depth + 1)
-            if part_mistake is not None:
-                return part_mistake
-
-    if not isinstance(value, dict):
-        return None
-
-    named, required = schema.get("properties"), schema.get("required")
-    if not isinstance(named, Mapping):
-        named = {}
-    if isinstance(required, list | tuple):
-        for name in required:
-            if isinstance(name, str) and name not in value:
-                return f"{path} lacks '{one_line(name, 60)}'"
-
-    for name in value:
-        if name not in named and schema.get("additionalProperties") is False:
-            known = ", ".join(map(str, named))
-            return f"{path} has an unknown '{one_line(name, 60)}'; known: {known}"
-
-    for name, item in value.items():
-        part_mistake = mistake(item, named.get(name), f"{path}.{name}", depth + 1)
-        if part_mistake is not None:
-            return part_mistake
-
-    return None
+    # A pattern from outside may take forever.
+    changed = {"$ref": follow_within, "$dynamicRef": leave_to_tool, "pattern": leave_to_tool}
+    content = json.loads(schema)
+    Draft202012Validator.check_schema(content)
+    return extend(Draft202012Validator, changed)(content)
 
 
 def whole_numbers(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
