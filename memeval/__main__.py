@@ -1,4 +1,4 @@
-"""Entry point: the first word chooses a command; without one, the command is run."""
+"""Entry point: the first word selects a command; the default is to run a configuration."""
 
 import sys
 from collections.abc import Sequence

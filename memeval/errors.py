@@ -33,8 +33,8 @@ class UserError(MemevalError):
 def require_library(module: str, needed: str, extra: str) -> None:
     """Raises `UserError` if an optional library is not installed.
 
-    `needed` says by what it is needed: `system=mcp needs the mcp library`; `extra` is its name
-    among the extras of memeval's own package.
+    `needed` is the message, such as `system=mcp needs the mcp library`; `extra` is the extra of
+    memeval's own package that installs it.
     """
     found = find_spec(module)
     # A folder of that name, such as wandb leaves, looks like a package without a file.
@@ -44,13 +44,13 @@ def require_library(module: str, needed: str, extra: str) -> None:
 
 
 class RefusedError(MemevalError):
-    """No cell of a sweep is run, because some of them can't be."""
+    """A sweep does not start, because some of its cells can't run."""
 
     def __init__(self, errors: Sequence[UserError], cells: int) -> None:
         super().__init__(f"{len(errors)} of {cells} runs can't be started")
         self.errors = errors
         self.leaves_others = len(errors) < cells
-        """Whether some of the cells can be run."""
+        """Whether other cells can run."""
 
 
 class WorldError(MemevalError):
@@ -58,7 +58,7 @@ class WorldError(MemevalError):
 
 
 class StorageError(WorldError):
-    """Measurements can't be written: the run stops, and the rows already written are kept."""
+    """Results can't be written: the run stops and keeps the rows already written."""
 
 
 class BudgetError(WorldError):
@@ -66,7 +66,8 @@ class BudgetError(WorldError):
 
 
 class ModelError(WorldError):
-    """A model call failed finally: it was refused, out of retries, or its reply has no answer."""
+    """A model call failed for the last time: it was refused, retries ran out, or the reply has no
+    answer."""
 
 
 class MemoryServiceError(ModelError):
@@ -89,13 +90,14 @@ class FailedMemoryError(MemevalError):
 
 
 FEW = 8
-"""Maximum names that an error lists in full; of a longer list it shows the nearest."""
+"""Longest list of names that an error shows in full; of a longer list it shows the nearest
+names."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *hints: str) -> UserError:
     """The error for an unknown name, with the nearest known names.
 
-    `hints` say how to list all names, if there are many.
+    `hints` explain how to list all names if there are many.
     """
     names = sorted(known)
     if not names:

@@ -44,15 +44,15 @@ class AnswerKind(StrEnum):
     """Kinds of answers to a question: judges declare which kinds they judge."""
 
     WORDS = "words"
-    """In words of any form."""
+    """Free text of any form."""
     SENTENCES = "sentences"
-    """In words whose meaning counts, which a model judges better than word overlap does."""
+    """Free text whose meaning counts: a model judges it better than word overlap."""
     VALUES = "values"
-    """Names, dates and figures, which are equal to the gold or wrong."""
+    """Names, dates and figures that either equal the gold or are wrong."""
     PASSAGES = "passages"
     """Explanations of many words; an answer shares only some of them."""
     CHOICES = "choices"
-    """Chosen among answers that the question lists."""
+    """Multiple choice."""
 
 
 IN_WORDS = frozenset(AnswerKind) - {AnswerKind.CHOICES}
@@ -113,7 +113,7 @@ class Observation:
     speaker: str
     text: str
     turn_ids: tuple[str, ...]
-    """The turns with the evidence; empty if the data set names none that exists."""
+    """The turns with the evidence; empty if the data set names no existing turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,37 +152,36 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """The values that answers and memories are searched for, grouped by what finding one means.
+    """Values to search answers and memories for, grouped by what a hit means.
 
-    `memeval.text.value_search` says when a text gives a value.
+    `memeval.text.value_search` defines when a text contains a value.
     """
 
     kind: str
     """`deleted`, `neighbour` …: see docs/datasets/lifecycle.md."""
     right: tuple[str, ...] = ()
-    """Forms of the right answer; one of them is enough. Empty if a right answer only has to give
-    none of the other values.
+    """Forms of the right answer; one of them is enough. Empty if any answer without the other
+    values is right.
     """
     known: tuple[str, ...] = ()
-    """Values that show that the reader was given what it needs (one is enough); empty means
-    `right`.
+    """Values that show that the reader had the information (one is enough); empty means `right`.
     """
     older: tuple[str, ...] = ()
     """Values that were replaced."""
     deleted: tuple[str, ...] = ()
-    """Forms of a value that was to be forgotten."""
+    """Forms of a value that had to be forgotten."""
     foreign: tuple[str, ...] = ()
     """Values of another user."""
     planted: tuple[str, ...] = ()
-    """Words that a stored text tells the reader to say."""
+    """Words that an injected instruction tells the reader to say."""
     probes: tuple[str, ...] = ()
     """Queries that ask for the unwanted value as directly as possible: the value, its sentence."""
 
     @property
     def unwanted(self) -> tuple[str, ...]:
-        """The values that a memory is searched for: those to be forgotten, and another user's if a
-        probe asks for them. A canary is not among them: it was given to the memory, so showing it
-        is the breach, not storing it.
+        """The values to search a memory for: those to be forgotten, and another user's if a probe
+        asks for them. Canaries are not included: the memory was given them, so only showing one is
+        a breach.
         """
         return (*self.deleted, *(value for value in self.foreign if value in self.probes))
 
@@ -195,7 +194,7 @@ class Traces:
 
 @dataclass(frozen=True, slots=True)
 class EvalQuestion:
-    """A question and its gold side. Systems never get this; they get a `Query`."""
+    """A question with its gold answer and evidence. Systems never get this; they get a `Query`."""
 
     question_id: str
     text: str
@@ -230,24 +229,22 @@ class EvalQuestion:
     The reader sees it below the question. The search does not use it.
     """
     facets: Mapping[str, str] = field(default_factory=dict)
-    """Further groups that the question counts in, by facet: `{"ability": "TR"}`.
+    """Further groups of the question, by facet: `{"ability": "TR"}`.
 
     Each is reported like a category.
     """
     whole_answer: bool = False
-    """Whether it asks for a recommendation or a summary, and not for a fact in a few words."""
+    """Whether it asks for a recommendation or a summary instead of a fact in a few words."""
     weight: float = 1.0
-    """In a sample, how many questions of its category it represents."""
+    """Number of questions of its category that it represents in a sample."""
     asked_after: str | None = None
     """Id of the session after which it is asked; None: after all of them."""
     traces: Traces | None = None
-    """The values that decide how it is judged, for data sets that are judged by code."""
+    """Values for judging by code, in data sets that do so."""
 
     @property
     def answer_form(self) -> AnswerForm:
-        """Form of the answer that it asks for. It decides the reader's prompt; systems don't see
-        it.
-        """
+        """Form of answer that it asks for: determines the reader's prompt; systems don't see it."""
         if self.whole_answer:
             return AnswerForm.WHOLE
 
@@ -281,7 +278,7 @@ class ForgetRequest:
 
 @dataclass(frozen=True, slots=True)
 class OracleForgetRequest(ForgetRequest):
-    """Request that only the `oracle` control gets."""
+    """A request to forget with its values, for the `oracle` control only."""
 
     values: tuple[str, ...] = ()
     """The values to be forgotten."""
@@ -289,7 +286,7 @@ class OracleForgetRequest(ForgetRequest):
 
 @dataclass(frozen=True, slots=True)
 class CorrectRequest:
-    """A fact that a user takes back, and the correct one."""
+    """A user's correction of a fact."""
 
     words: str
     """The correction as the user says it."""
@@ -325,7 +322,7 @@ class EvalOperation:
 
 @dataclass(frozen=True, slots=True)
 class EvalCase:
-    """One haystack and the questions asked about it."""
+    """One conversation history (haystack) and the questions about it."""
 
     case_id: str
     sessions: tuple[Session, ...]
@@ -335,8 +332,8 @@ class EvalCase:
     operations: tuple[EvalOperation, ...] = ()
     """Operations between sessions; those after the same session are done in this order."""
     checkpoints: tuple[str, ...] = ()
-    """Ids of the sessions after which questions may be asked, in order: the memory is made ready
-    there, regardless of which questions are asked. Empty if all are asked at the end.
+    """Ids of the sessions after which questions may be asked, in order. The memory is consolidated
+    at each, even if no question is asked there. Empty if all questions are asked at the end.
     """
     others: tuple[Session, ...] = ()
     """Sessions of another user, who shares the memory's store under `system.tenants=shared`."""
@@ -372,14 +369,14 @@ class MemoryChunk:
 
     @property
     def text(self) -> str:
-        """Text that every system shows its reader: the content, after its date if there is one."""
+        """Text that every system shows its reader: the date, if known, and the content."""
         if not self.time:
             return self.content
 
         return f"[{format_time(self.time)}] {self.content}"
 
     def indexed(self, *, date: bool = False) -> str:
-        """The text by which the chunk is indexed."""
+        """The text to index the chunk by."""
         # Without the date, a repeated sentence always has the same vector.
         return self.text if date else self.content
 
@@ -441,8 +438,8 @@ class Role(StrEnum):
 
 
 RequestTokens = tuple[str, Count, Count, Count]
-"""Digest of a request, or of a text in it, and its tokens: sent, received, and of those sent the
-ones that the provider read from its prompt cache.
+"""Digest of a request, or of a text in it, and its tokens: sent, received, and sent tokens that the
+provider read from its prompt cache.
 """
 
 
@@ -467,7 +464,7 @@ class Usage(Struct, frozen=True, forbid_unknown_fields=True):
     cached: bool = False
     """True if the reply came from memeval's response cache: nothing was billed."""
     requests: tuple[RequestTokens, ...] | UnsetType = UNSET
-    """The requests that other rows of the run may share, each of which is billed once."""
+    """Requests that other rows of the run may share; each is billed once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,7 +512,7 @@ class IngestHealth:
 
     @property
     def summary(self) -> str:
-        """In words: `ingest lost 3 of 419 chunks (0.7 %)`."""
+        """As text: `ingest lost 3 of 419 chunks (0.7 %)`."""
         share = f"{100 * self.lost_share:.1f} %"
         return f"ingest lost {self.lost:,} of {self.asked:,} chunks ({share})"
 
@@ -526,7 +523,7 @@ class Label(StrEnum):
     CORRECT = "correct"
     WRONG = "wrong"
     ABSTAINED = "abstained"
-    """Refused although an answer was due: not right, and not a wrong answer either."""
+    """Refused an answerable question: neither right nor a wrong answer."""
     UNSCORED = "unscored"
 
 
@@ -540,26 +537,24 @@ class Verdict:
     """In [0, 1]; None if unscored."""
     reason: str = ""
     chosen: tuple[Count, ...] | None = None
-    """Positions of the choices that the reply was read as choosing.
-
-    None if it could not be read, and for answers in words.
+    """Positions of the choices that the reply selects. None if the reply could not be read, and for
+    free-text answers.
     """
     votes: tuple[Label, ...] = ()
     """The label of each judgement, if the answer was judged several times."""
     tries: Count = 0
-    """How many of the model's replies could not be read.
-
-    If the verdict is unscored, the next pass tries further replies.
+    """Number of unreadable replies of the model. If the verdict is unscored, the next pass requests
+    further replies.
     """
     graded: bool = False
     """True if `accuracy` is the mean of `score`, not the share of labels that are correct."""
     parts: Mapping[str, tuple[Finite, ...]] = field(default_factory=dict)
-    """Findings of the judge by part: the data set's own metrics are computed from them."""
+    """The judge's findings by part, from which the data set's own metrics are computed."""
 
     @property
     def credit(self) -> float | None:
-        """What the answer adds to the accuracy: 1.0 if right, 0.0 if wrong or abstained, the score
-        of a graded verdict; None if unscored.
+        """The answer's contribution to the accuracy: 1.0 if right, 0.0 if wrong or abstained, the
+        score of a graded verdict; None if unscored.
         """
         if self.label is Label.UNSCORED:
             return None
@@ -572,7 +567,7 @@ class Verdict:
 
 
 class Status(StrEnum):
-    """How far a question got. Only `ok` carries a score."""
+    """Outcome of a question. Only `ok` has a score."""
 
     OK = "ok"
     INGEST_FAILED = "ingest_failed"

@@ -1,5 +1,5 @@
-"""Repeats verdicts and answers of a packaged run in a separate home: nothing of the package enters
-the user's home, and no reply comes from a cache.
+"""Repeats verdicts and answers of a packaged run in a separate home: nothing from the package is
+written to the user's home, and no reply comes from a cache.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from memeval.text.shown import one_line
 from memeval.text.yaml_files import load_yaml
 
 SEED = 20_260_101
-"""Seed of the sample, so that a second check requests the same answers."""
+"""Seed of the sample: a second check requests the same answers."""
 
 
 def judge_again(run: Run, records: Sequence[Record], count: int) -> str:
-    """Asks the judge of a run again about `count` answers; says how far the verdicts agree.
+    """Asks a run's judge again about `count` answers; reports how many verdicts agree.
 
     Raises `UserError` for settings that can't be used here.
     """
     drawn = _draw([record for record in records if record.hypothesis is not None], count)
     with _temporary_home() as home:
         config = _config(run, drawn)
-        # The answers come from a file, which has no tools and no memory to plant turns in.
+        # The answers come from a file: there are no tools, and no memory to plant turns in.
         config.reader, config.writer = ReaderConfig(), WriterConfig()
         config.dataset = {**config.dataset, "canaries": 0}
         lines = []
@@ -64,7 +64,7 @@ def judge_again(run: Run, records: Sequence[Record], count: int) -> str:
 
 
 def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
-    """Answers `count` questions of a run again; says how far the verdicts agree.
+    """Answers `count` questions of a run again; reports how many verdicts agree.
 
     Raises `UserError` for settings that can't be used here, and for answers of another program.
     """
@@ -103,7 +103,7 @@ def _draw(records: Sequence[Record], count: int) -> list[Record]:
 
 
 def _config(run: Run, drawn: Sequence[Record]) -> RunConfig:
-    """The settings of a run for some of its questions, one repeat, nothing logged."""
+    """The settings of a run for some of its questions, with one repeat and without logging."""
     config_of(run)
     config = resolve(_without_urls(load_yaml(run.folder / CONFIG_FILE)))
     for settings in (config.llm, config.llm.ingest, config.llm.judge, config.embedder):

@@ -31,7 +31,7 @@ _WORDS: Mapping[Any, tuple[str, str]] = {
     timedelta: ("a span of time", "spans of time"),
     types.NoneType: ("None", "None"),
 }
-"""Each annotation in words, in the singular and the plural."""
+"""How messages describe each annotation, in the singular and the plural."""
 _NUMBERS = {int: Integral, float: Real}
 
 

@@ -36,7 +36,7 @@ EXAMPLE = "for example:  python -m memeval compare sweep=baselines --baseline bm
 
 
 class Comparisons(tuple[Comparison, ...]):
-    """How runs differ: a comparison for each metric, or for each data set of a sweep."""
+    """Differences between runs: a comparison for each metric, or for each data set of a sweep."""
 
     __slots__ = ()
 
@@ -54,7 +54,8 @@ class Comparisons(tuple[Comparison, ...]):
 
     @property
     def sentences(self) -> list[str]:
-        """Sentences on the differences, as `compare` prints them, and on pairs not compared."""
+        """Sentences about the differences, as `compare` prints them, and about pairs not
+        compared."""
         lines = []
         for comparison in self:
             lines += [*findings(comparison), *refusal_lines(comparison)]
@@ -145,7 +146,7 @@ def compare_named(
     force: bool,
     common: bool,
 ) -> tuple[list[Run], Comparisons]:
-    """The runs that words choose, including that of `baseline`, and a comparison for each metric.
+    """The runs selected by command-line words and `baseline`, and a comparison for each metric.
 
     Raises `UserError` if nothing can be compared.
     """
@@ -196,7 +197,7 @@ def _with_baseline(baseline: str, selection: Selection) -> tuple[list[Run], int]
 
 
 def chosen_metrics(words: Sequence[str], runs: Sequence[Run]) -> list[Metric]:
-    """The metrics that words name, each once; without words, the usual metric of these runs.
+    """The named metrics without duplicates; if none is named, the usual metric of these runs.
 
     Raises `UserError`.
     """
@@ -212,7 +213,7 @@ def chosen_metrics(words: Sequence[str], runs: Sequence[Run]) -> list[Metric]:
 
 
 def refusal(comparison: Comparison) -> UserError:
-    """The error if nothing could be compared."""
+    """The error for runs of which no two can be compared."""
     message, *others = refusal_lines(comparison)
     kinds: set[NoteKind] = set()
     for refusal in comparison.refusals:
@@ -284,8 +285,8 @@ def _names(words: str | Sequence[str]) -> list[str]:
 
 @check_types
 def explain(run: Run | str | Path, claim: str) -> Explanation:
-    """Why a run's figure differs from a published one: the differing parts, and the effect of each
-    on the figure, as far as finished runs show it.
+    """Explains why a run's figure differs from a published one: the parts that differ, and the
+    effect of each on the figure if finished runs show it.
 
     `claim` is a name as `claims list` prints it, or `name/system` for a source with several. Raises
     `UserError` for names that are unknown, and for a claim about another data set.

@@ -20,7 +20,7 @@ from memeval.text.shown import one_line
 
 
 class UnsoundError(UserError):
-    """The figures of a run mean nothing on their own, so it can't be a baseline."""
+    """A run can't be a baseline, because its figures are not valid."""
 
 
 @check_types
@@ -33,14 +33,14 @@ def gate(
     must_pass: Sequence[str] = (),
     metric: str | None = None,
 ) -> Gate:
-    """Whether a run is worse than its baseline, by the same test as `compare`.
+    """Tests whether a run is worse than its baseline, like `compare`.
 
     A loss below `margin` is never called worse; with `non_inferior` the run fails unless a loss of
     that size is ruled out. Both are in percentage points. `must_pass` are ids of questions that
     must be right. `metric` must be the baseline's, if it is given.
 
     Raises `UserError` for a baseline or records that can't be read, and for a question of
-    `must_pass` that neither of the two has.
+    `must_pass` that is in neither.
     """
     rules = rules_of(margin, non_inferior)
     kept = read_baseline(Path(baseline))
@@ -54,7 +54,7 @@ def gate(
 
     scores = read_scores(run, chosen)
     for name in must_pass:
-        # A question that only the baseline has is not misspelt: run and baseline can't be compared.
+        # A question that only the baseline has is not misspelt: it makes the two incomparable.
         if name not in scores.questions and name not in kept.questions:
             raise UserError(f"--must-pass: {one_line(run.name)} did not ask '{one_line(name)}'")
 
@@ -68,8 +68,8 @@ def bless(
 ) -> Baseline:
     """Writes a run as the baseline. Questions that had to pass before must still pass.
 
-    Raises `UnsoundError` for a run whose figures mean nothing on their own, `UserError` for other
-    mistakes, and `StorageError` if the file can't be written.
+    Raises `UnsoundError` for a run whose figures are not valid, `UserError` for other mistakes, and
+    `StorageError` if the file can't be written.
     """
     path = Path(baseline)
     check_records(run)

@@ -1,4 +1,4 @@
-"""How a system's figures moved over its versions."""
+"""How a system's figures changed from version to version."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class History:
 
     @property
     def sentences(self) -> list[str]:
-        """Which steps are real, in words, and which could not be compared."""
+        """Sentences about real steps, and about steps that could not be compared."""
         return [*sentences(self.steps), *refusal_lines(self.steps)]
 
 

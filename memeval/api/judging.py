@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from memeval.runs.cell import MakeRun
 
 ONLY_LISTED, JUDGED_BY, RANKED = "--only-listed", "--judged-by=", "--ranked"
-"""Options of `evaluate` that belong to the command that repeats a run."""
+"""Options of `evaluate` to keep in the command that repeats a run."""
 RANKED_CLASS = "memeval.systems.external.ranked:Ranked"
 OF_MEMORIES = (
     *("granularity", "top_k", "context_tokens", "compression_turn", "compression_unit"),
@@ -58,7 +58,7 @@ def evaluate(
     progress: bool = True,
     **settings: Any,
 ) -> FinishedRun:
-    """Judges a file of answers that another program gave, and returns the run.
+    """Judges a file of another program's answers, and returns the run.
 
     `only_listed` asks only the questions that the file lists. Under `judge="recorded"` the verdicts
     in the file count; `judged_by` names the judge, if there are several. With `ranked` the file
@@ -172,7 +172,7 @@ def _from_rankings(file: str, config: RunConfig, command: str) -> Evaluation:
 def _check_listed(
     file: str, listed: Iterable[str], known: frozenset[str], config: RunConfig
 ) -> None:
-    """Raises `UserError` for a file of another data set: nothing would be answered in its run."""
+    """Raises `UserError` for a file of another data set: its run would have no answers."""
     if known.isdisjoint(listed):
         raise UserError(
             f"{one_line(file)} lists no question of dataset={config.dataset['name']}",
@@ -201,11 +201,11 @@ def judge_probe(
     progress: bool = True,
     **settings: Any,
 ) -> ProbeResult:
-    """Asks a judge about answers that are known to be right, or wrong in some way.
+    """Tests a judge on answers that are known to be right, or wrong in a known way.
 
     `items` are files of JSON lines `{question_id, kind, answer}` about the questions of `dataset`;
-    by default, the items that ship with memeval, about `dataset=demo`. `inject` also tries to talk
-    the judge into calling wrong answers right. Raises `UserError` for files that don't fit.
+    by default, the items that ship with memeval, about `dataset=demo`. `inject` also attacks the
+    judge with instructions to accept wrong answers. Raises `UserError` for files that don't fit.
     """
     if isinstance(items, str | Path):
         items = [items]
@@ -218,7 +218,7 @@ def judge_probe(
 def probe(
     overrides: Sequence[str], files: Sequence[str], *, inject: bool, progress: bool = True
 ) -> ProbeResult:
-    """`judge_probe`, in this thread; `KIND=FILE` gives a kind to the rows of a file."""
+    """`judge_probe`, in this thread; `KIND=FILE` sets the kind of a file's rows."""
     from memeval.calibration.probe import probe_judge
     from memeval.pipeline.open.opening import open_cell
     from memeval.runs.job import check_writable
@@ -246,8 +246,8 @@ def calibrate(run: Run | str | Path, labels: str | Path, *, partial: bool = Fals
     run folder. Reports and comparisons then show it.
 
     `labels` is what `memeval label` wrote for this run, or labels of other answers with the judge's
-    verdicts. `partial` accepts a file with rows that have no label yet. Raises `UserError` for a
-    file that does not fit, `StorageError` if the run folder can't be written.
+    verdicts. `partial` accepts a file with unlabelled rows. Raises `UserError` for a file that does
+    not fit, `StorageError` if the run folder can't be written.
     """
     from memeval.calibration.correcting import calibrate_run
 
@@ -269,7 +269,7 @@ def _compose(words: Sequence[str]) -> RunConfig:
 def _judge_in_file(
     config: RunConfig, hypotheses: Hypotheses, judged_by: str | None
 ) -> RecordedJudge | None:
-    """The judge whose verdicts the file records, under `judge=recorded`; otherwise None.
+    """The judge of the file's recorded verdicts, under `judge=recorded`; otherwise None.
 
     Raises `UserError` if the file records no verdict of that judge, and for `--judged-by` under
     another judge.

@@ -50,7 +50,8 @@ class Table:
 
 
 def first_lines(lines: Sequence[str], rest: str) -> list[str]:
-    """The first sentences, cut, and the number of the others; `rest` says how to see them."""
+    """The first sentences, shortened, and the number of the others; `rest` tells how to see
+    them."""
     kept = [one_line(line, LONGEST_LINE) for line in lines[:MOST_LINES]]
     if left := len(lines) - len(kept):
         kept.append(f"… {left:,} more: {rest}")
@@ -117,7 +118,7 @@ def paper_cells(table: PaperTable) -> tuple[list[str], list[list[str]]]:
 def _row_html(element: str, row: Sequence[str]) -> str:
     kept = list(row)
     if len(kept) > MOST_COLUMNS:
-        # The last column has the flags, which no reader may miss.
+        # The last column has the flags: it is never left out.
         kept = [*kept[: MOST_COLUMNS - 1], kept[-1]]
 
     shown = [f"<{element}>{html(one_line(cell, LONGEST_CELL))}</{element}>" for cell in kept]

@@ -26,9 +26,9 @@ def run(*overrides: str, progress: bool = True, **settings: Any) -> FinishedRun:
 
     Finished work is not done again.
 
-    `progress=False` prints nothing. Works while an event loop is running, as in Jupyter: the run
-    has its own loop and thread. Raises `UserError` for settings that can't be run
-    or make several runs, `WorldError` if the disk or the tracking store can't be written.
+    `progress=False` prints nothing. Also works inside a running event loop, as in Jupyter: the run
+    has its own loop and thread. Raises `UserError` for settings that can't be run or make several
+    runs, `WorldError` if the disk or the tracking store can't be written.
     """
     words = single_run_words(overrides, settings)
     return in_thread(partial(run_here, words, progress=progress)).result()
@@ -86,7 +86,7 @@ def progress_of(name: str, shown: bool) -> Callable[[], AbstractContextManager[P
 
 
 def compose_cell(words: Sequence[str]) -> Cell:
-    """The cell that the overrides compose. Raises `UserError`."""
+    """Composes a cell from overrides. Raises `UserError`."""
     from memeval.pipeline.open.opening import open_cell
     from memeval.runs.compose.config import compose_config
     from memeval.runs.job import repeating_command

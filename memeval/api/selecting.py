@@ -1,4 +1,4 @@
-"""Selects finished runs: those that words name, that match filters, or that have a key."""
+"""Selects finished runs by name, by filter or by key."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Selection:
 
 
 def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
-    """The runs that words of the command line choose; `last` keeps the newest that match.
+    """The runs selected by command-line words; `last` keeps the newest that match.
 
     A word is the name of a run, or a filter `name=value`. Without words, all runs match. A
     run that is named twice is chosen once. Raises `UserError` if a word names no run or several,
@@ -121,7 +121,7 @@ def run_word(run: Run | str | Path) -> str:
 def select_run(run: Run | str | Path, command: str) -> tuple[Run, list[Run]]:
     """The run that a command takes, and all runs of this home.
 
-    Raises like `select_one`, and if the run's records are not those that it wrote.
+    Raises like `select_one`, and if the run's records were changed.
     """
     selection = select_one(run, command)
     check_records(selection.chosen[0])
@@ -141,9 +141,7 @@ def select_one(run: Run | str | Path, command: str) -> Selection:
 
 
 def _filters(words: Sequence[str], known: Sequence[Run]) -> list[str]:
-    """The words that are filters: `name=value`, unless it is the name, the label or the folder of
-    a run.
-    """
+    """The words that are filters: `name=value`, unless a run has this name, label or folder."""
     if "=" not in "".join(words):
         return []
 

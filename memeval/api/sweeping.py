@@ -175,7 +175,7 @@ def plan(*overrides: str, exact: bool = False, **settings: Any) -> Forecast:
     """Work and cost of a run or a sweep: runs, calls, tokens, dollars, minutes, and the detectable
     differences. Nothing is run.
 
-    `exact` looks at every open question. Raises `UserError` if a run can't be made.
+    `exact` examines every open question. Raises `UserError` if a run can't be made.
     """
     words = _words(overrides, settings)
 
@@ -187,7 +187,7 @@ def plan(*overrides: str, exact: bool = False, **settings: Any) -> Forecast:
 
 
 def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
-    """The forecast of the runs that words compose.
+    """The forecast of the runs that the overrides compose.
 
     Raises `UserError`, and `RefusedError` if runs can't be made.
     """
