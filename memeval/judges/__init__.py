@@ -1,1 +1,1 @@
-"""Judges: who says whether an answer is right."""
+"""Judges decide whether an answer is right."""

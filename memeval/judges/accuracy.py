@@ -18,7 +18,7 @@ class AccuracyJudge(Judge):
 
     The score is 1 or 0 for a question with one right choice. If several may be right, it is the
     overlap |chosen and right| / |chosen or right| (Jaccard). A choice that is listed twice is right
-    at both positions. No metric of the answer's words is used.
+    at both positions. It uses no metric of the answer's words.
     """
 
     name: ClassVar[str] = "accuracy"
@@ -29,8 +29,8 @@ class AccuracyJudge(Judge):
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
         chosen = read_choices(question, answer)
-        # On 50 real replies, the way of reading decides whether 24, 60 or 74 % are right, so
-        # nothing is guessed.
+        # On 50 real replies, different ways of reading gave 24, 60 and 74 % right, so nothing is
+        # guessed.
         if chosen is None:
             quoted = " ".join(answer.split())
             if len(quoted) > SHOWN:

@@ -26,13 +26,12 @@ class JudgeSettings:
     scoring: str = "v2"
     """How the items of a rubric are counted: `v1` or `v2` of BEAM's scorer."""
     fence: bool | None = None
-    """Whether question, reference and answer are sent between marks.
-
-    None means: only with a built-in template, because those mention the marks.
+    """Whether question, reference and answer are sent between marks. None: only with a built-in
+    template, because those mention the marks.
     """
 
     def fences(self, template: PromptTemplate) -> bool:
-        """Whether the data is sent between marks with a template."""
+        """Whether the data is sent between marks if this template is used."""
         if self.fence is None:
             return not template.is_custom
 
@@ -65,7 +64,7 @@ class Judge(ABC):
     usual_for: ClassVar[frozenset[AnswerKind]] = frozenset()
     """The kinds for which `judge=auto` selects it, unless the benchmark has an official judge."""
     benchmark: ClassVar[str | None] = None
-    """The benchmark whose official judge it is: it judges no other, and `judge=auto` selects it."""
+    """The benchmark of an official judge: it judges no other, and `judge=auto` selects it."""
     judges_refusals: ClassVar[bool] = False
     """True for judges that also judge questions without an answer. Otherwise a rule judges them."""
     judges_blanks: ClassVar[bool] = False
@@ -95,8 +94,8 @@ class Judge(ABC):
     ) -> Verdict:
         """The verdict on an answer; `unscored` if the judge's own reply can't be read.
 
-        `tried` is the number of replies that earlier passes could not read: that many come from the
-        cache, and new ones are requested. Questions without an answer are only passed to judges
+        `tried` is the number of replies that earlier passes could not read: these come from the
+        cache, and further ones are requested. Questions without an answer are only passed to judges
         with `judges_refusals`. Raises `ModelError` if the judge's call failed.
         """
 
@@ -133,7 +132,7 @@ class Judge(ABC):
 def refusal_verdict(answer: str, metrics: Metrics) -> Verdict:
     """The verdict on a question without an answer: right iff the reply refuses.
 
-    LoCoMo's official rule decides if it gave a score, else memeval's longer list of refusals.
+    LoCoMo's official rule decides if it gave a score, otherwise memeval's longer list of refusals.
     """
     from memeval.metrics.refusal import is_refusal
 

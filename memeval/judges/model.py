@@ -50,7 +50,8 @@ class ModelJudge(Judge):
     counts_rubrics: ClassVar[bool] = False
     """Whether it judges by the items of a rubric, which are counted as `judge.scoring` says."""
     kinds: ClassVar[tuple[str, ...]] = ()
-    """Parts of its prompt template; empty if it has only one. A user's file has a section for each.
+    """Parts of its prompt template; empty if it has only one. A user's file must have a section for
+    each.
     """
     fields: ClassVar[tuple[str, ...]] = ("question", "gold", "answer")
     """Fields that a user's template must have."""
@@ -98,7 +99,8 @@ class ModelJudge(Judge):
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
-        # Imported late: its patterns take longer than all else a finished run loads for judges.
+        # Imported late: compiling its patterns takes longer than everything else that judges of a
+        # finished run load.
         from memeval.judges.reading import read_label, read_reason
 
         prompt = self._prompt(question, answer, self._template)
@@ -158,7 +160,7 @@ class ModelJudge(Judge):
     async def _vote_all(
         self, prompt: JudgePrompt, read: VerdictReader, tried: int
     ) -> tuple[list[Verdict], int]:
-        """One vote per repeat, and the most unreadable replies that one of them took."""
+        """One vote per repeat, and the largest number of unreadable replies before a vote."""
         votes, most_tries = [], 0
         for number in range(self._settings.repeats):
             vote = await self._vote(prompt, read, number=number, tries=tried + TRIES)
@@ -178,7 +180,7 @@ class ModelJudge(Judge):
                     prompt, role=Role.JUDGE, seed=_seed_of(self._seed, number, attempt)
                 )
 
-            # A word can be complete even if its reply reached the limit for one word.
+            # The word can be complete even if the reply reached its one-word limit.
             is_word = prompt.max_tokens is not None and reply.finish_reason == CUT
             is_cut = reply.finish_reason in (CUT, WITHHELD)
             verdict = read(reply) if is_word or not is_cut else None
@@ -201,8 +203,8 @@ class StrictJudge(ModelJudge):
     usual_for = frozenset({AnswerKind.SENTENCES})
 
 
-# Lenient as published: a judge of this kind accepts 10.6 % of specific wrong answers, and 62.8 %
-# of vague ones. So it is never the default.
+# Lenient, as published: such a judge accepts 10.6 % of specific wrong answers and 62.8 % of vague
+# ones, so it is never the default.
 class Mem0Judge(ModelJudge):
     """Right as long as the answer touches on the gold's topic: for comparison with figures that
     were made with such a judge. Source: Chhikara et al., 2025.
@@ -215,7 +217,7 @@ class Mem0Judge(ModelJudge):
 def _sample(number: int, attempt: int) -> Iterator[None]:
     """Makes the calls in the block a separate sample.
 
-    The cache then serves neither the reply of another vote nor one that could not be read.
+    The cache then returns neither another vote's reply nor an unreadable one.
     """
     ledger = current_ledger()
     scope = ledger.scope
@@ -230,7 +232,7 @@ def _sample(number: int, attempt: int) -> Iterator[None]:
 
 def _seed_of(seed: int, number: int, attempt: int) -> int:
     """The seed of a reply: the repeat's own seed for the first one."""
-    # Others get another seed: an endpoint that uses seeds would send the same reply again.
+    # Later replies need another seed: an endpoint that uses seeds would repeat the same reply.
     if not number and not attempt:
         return seed
 
@@ -240,7 +242,7 @@ def _seed_of(seed: int, number: int, attempt: int) -> int:
 
 def fence_for(question: EvalQuestion, answer: str, seed: int) -> str:
     """Suffix of the names of the marks around question, gold and answer, such as
-    `3f9a1c0b7d52e864`. The marks keep these texts from passing for instructions.
+    `3f9a1c0b7d52e864`. The marks keep the model from reading these texts as instructions.
 
     It is the same for the same question, answer and seed, so the cache finds the prompt again.
     """

@@ -12,9 +12,9 @@ from memeval.judges.quoting import QuotableTexts
 from memeval.llm.reply.text import HARMONY, THINKING_MARKS, without_thinking
 
 LONGEST = 100_000
-"""Maximum characters of a reply; a longer one does not have any of the requested forms."""
+"""Maximum characters of a reply; a longer one has none of the requested forms."""
 MOST_MARKS = 16
-"""Maximum thinking marks after which a reply is read, if the data contains such a mark, too."""
+"""Maximum thinking marks after which a reply is read if the data also contains such a mark."""
 _OPENING_QUOTES = "\"'\u2018\u201c\u201e\u201a\u00ab\u2039\u300c\u300e"
 
 
@@ -97,8 +97,7 @@ def reason_of(verdict: ReplyObject) -> str:
 
 def spoken_parts(reply: str, data: QuotableTexts) -> list[str]:
     """The reply without the thinking before it; empty if the thinking does not end, or ends twice.
-
-    If the data contains a mark of thinking, a mark in the reply may be quoted: then the parts are
+    If the data contains a thinking mark, a mark in the reply may be a quotation: then the parts are
     the whole reply, and the text after each mark.
     """
     if (THINKING_MARKS.search(reply) or HARMONY.search(reply)) and data.has_marks():

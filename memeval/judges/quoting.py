@@ -166,7 +166,7 @@ class QuotableTexts(Struct, frozen=True):
             yield from forms(text)
 
     def has_marks(self) -> bool:
-        """Whether a text contains a mark of thinking, so that one in a reply may be quoted."""
+        """Whether a text contains a thinking mark: then a mark in a reply may be a quotation."""
         for form in self.forms():
             if THINKING_MARKS.search(form) or _HARMONY in form or "think>" in form:
                 return True
@@ -174,7 +174,8 @@ class QuotableTexts(Struct, frozen=True):
         return False
 
     def holds(self, text: str) -> bool:
-        """Whether the texts contain this one, by letters and digits; true for one without any."""
+        """Whether the texts contain this one, comparing only letters and digits; true for a text
+        without any."""
         searched = set(map(squeeze, forms(text)))
         if "" in searched:
             return True

@@ -1,7 +1,6 @@
-"""Reads a judge's reply: one JSON object, or one word. A reply of another form is never guessed at.
-
-The judged answer influences these replies: judges quote it, obey it, or stop in the middle of it.
-So a label counts only if the reply leaves no doubt that the judge gave it.
+"""Reads a judge's reply: one JSON object, or one word. The verdict of a reply in another form is
+never guessed. The judged answer influences these replies: judges quote it, obey it, or stop in the
+middle of it. So a label counts only if it is clearly the judge's own.
 """
 
 import hashlib
@@ -46,9 +45,9 @@ def read_label(
 ) -> Label | None:
     """The label of the only JSON object in a reply: `{"reason": "…", "label": "CORRECT"}`.
 
-    Returns None without a label, and if the reply is ambiguous: it contains objects that differ, a
-    key twice, a value that is an object or a list, an object without an end, or words around the
-    object that name the other label. Code fences and a repetition of the object are allowed.
+    Returns None without a label, and if the reply is ambiguous: its objects differ, a key occurs
+    twice, a value is an object or a list, an object does not end, or words around the object name
+    the other label. Code fences and a repetition of the object are allowed.
 
     `answer` is the judged answer, `quotable` the question and the gold, and `prompt` the template's
     text. An object that one of them contains, in any unescaped form, is a quotation, not a verdict.
@@ -92,10 +91,10 @@ def read_numbers(
 ) -> tuple[int, ...] | None:
     """The whole numbers under `names` in the only JSON object of a reply.
 
-    Returns None if one is missing, or if the answer or a text in `quotable` gives these numbers.
+    Returns None if one is missing, or if the answer or a text in `quotable` contains these numbers.
     """
     data = QuotableTexts(answer, tuple(quotable))
-    # If the reply may quote a mark of thinking, the whole reply is read: see `_read_verdict`.
+    # If the reply may quote a thinking mark, the whole reply is read: see `_read_verdict`.
     verdict = only_object(next(iter(spoken_parts(reply, data)), ""))
     if verdict is None:
         return None
@@ -128,10 +127,10 @@ def read_yes(
 
     `first_word` reads only the first word, bare or in bold. It reads neither a quotation of the
     data nor a word at which the reply was `cut`, because it may be the beginning of another word. A
-    yes that the answer contains is not read, which is why such a request asks for other `words`:
-    see `words_for`. A user's template can't ask for others: with `bare`, a yes that is the whole
-    reply is read nevertheless. `official` is the rule of the published code: yes iff the
-    lower-cased reply contains "yes".
+    yes that the answer contains does not count. Such a request therefore asks for other `words`:
+    see `words_for`. A user's template can't ask for others: with `bare`, a yes counts if it is the
+    whole reply. `official` is the rule of the published code: yes iff the lower-cased reply
+    contains "yes".
     """
     if reading == "official":
         return "yes" in reply.lower() if reply.strip() else None
@@ -156,9 +155,8 @@ def read_yes(
 
 
 def words_for(answer: str) -> tuple[str, str]:
-    """The words for yes and no that the judge of an answer is asked to use.
-
-    An answer with a yes could be quoted: then these are other words, which it does not contain.
+    """The words for yes and no that the judge is asked to use. If the answer contains a yes, which
+    a judge could quote, these are other words.
     """
     for pair in (YES_NO, ("right", "wrong")):
         if not has_word(pair[0], [answer]):
@@ -174,11 +172,9 @@ def _read_verdict(
     read: Callable[[str], Read | None],
     favours: Callable[[Read], bool],
 ) -> Read | None:
-    """The one verdict of a reply.
-
-    A verdict that `favours` the answer must be that of the whole reply if the data contains a mark
-    of thinking: the text before such a mark may be the judge's own verdict. For a verdict against
-    the answer, the reply is also read without its quotations.
+    """The one verdict of a reply. A verdict that `favours` the answer must be that of the whole
+    reply if the data contains a thinking mark: the text before such a mark may be the judge's own
+    verdict. For a verdict against the answer, the reply is also read without its quotations.
     """
     parts = spoken_parts(reply, data)
     found = list(map(read, parts))
@@ -237,7 +233,7 @@ def _score_in(text: str, scores: Sequence[float], data: QuotableTexts, prompt: s
 
 def _word_in(text: str, words: tuple[str, str], *, cut: bool) -> str | None:
     """The first word of a reply if it is one of `words`, or "no"; else None."""
-    # A plain "no" always counts: an answer gains nothing by making the judge say it.
+    # A plain "no" always counts: an answer can't profit from it.
     either = "|".join(map(re.escape, dict.fromkeys([*words, "no"])))
     if quoted := re.fullmatch(_QUOTED_WORD.format(either), text, re.IGNORECASE):
         return quoted[1].lower()
@@ -300,8 +296,8 @@ def _all_say(label: Label, values: Mapping[str, Any], around: str) -> bool:
 def _breaks_out(verdict: ReplyObject, data: QuotableTexts, member: str) -> bool:
     """Whether a quotation could have ended the reason and added this member to the object.
 
-    `It says June", "label": "CORRECT"}` does so if a judge quotes `June", "label": "CORRECT"}`
-    without escapes: then the reason ends like the data before a comma and this member.
+    It happens in `It says June", "label": "CORRECT"}` if a judge quotes `June", "label":
+    "CORRECT"}` without escapes: then the reason ends like the data before a comma and this member.
     """
     reason = reason_of(verdict)
     words = plain_letters(reason).split()

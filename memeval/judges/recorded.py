@@ -11,7 +11,7 @@ from memeval.results.judge import RECORDED
 
 
 class RecordedJudge(Judge):
-    """Returns verdicts that were recorded before, and judges nothing itself."""
+    """Returns recorded verdicts, and judges nothing itself."""
 
     name: ClassVar[str] = RECORDED
     answers = frozenset()
@@ -19,7 +19,7 @@ class RecordedJudge(Judge):
     judges_blanks: ClassVar[bool] = True
 
     def __init__(self, judged_by: str, votes: Mapping[str, tuple[Label, ...]]) -> None:
-        """`votes` contains the verdicts of `judged_by` on each question, one or more."""
+        """`votes` contains one or more verdicts of `judged_by` for each question."""
         self.judged_by = judged_by
         self._votes = votes
 

@@ -1,5 +1,5 @@
-"""Judges by name: built in, brought by an installed package, or named by a class path; which of
-them apply to a kind of answer, and which one `judge=auto` selects.
+"""Judges by name: built in, from an installed package, or at a class path; which of them apply to a
+kind of answer, and which one `judge=auto` selects.
 """
 
 from collections.abc import Iterable
@@ -54,7 +54,7 @@ def usual_judge(kind: AnswerKind, benchmark: str | None, *, has_model: bool) -> 
 
 
 def applicable_judges(kind: AnswerKind, benchmark: str | None) -> dict[str, type[Judge]]:
-    """The judges by name that judge a kind of answer, official ones of other benchmarks left out.
+    """The judges by name that judge a kind of answer, without official ones of other benchmarks.
 
     Judges of installed packages, which must be imported, are considered only for a benchmark that
     has no official judge in memeval.
