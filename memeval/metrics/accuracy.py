@@ -9,8 +9,8 @@ from memeval.results.calibration import CORRECTED
 def corrected_text(summary: RunSummary) -> str:
     """The accuracy corrected for the judge's errors by labels: `57.4 [31.8, 83.1]`.
 
-    A range over kinds of wrong answer is not one number: `54.5 to 64.6`. Empty if no labels were
-    given, see `memeval.results.calibration`.
+    If it is a range over kinds of wrong answer: `54.5 to 64.6`. Empty without labels, see
+    `memeval.results.calibration`.
     """
     get = summary.metrics.get
     value, low, high = get(CORRECTED), get(f"{CORRECTED}_low"), get(f"{CORRECTED}_high")
@@ -25,7 +25,7 @@ def corrected_text(summary: RunSummary) -> str:
 def deviation(summary: RunSummary, value: float | None) -> str:
     """A standard deviation over repeats.
 
-    The zero of a deterministic reader is named as such: it says nothing about stability.
+    The zero of a deterministic reader is marked as such: it is no evidence of stability.
     """
     if value == 0 and summary.has_deterministic_reader:
         return "0 (deterministic reader)"
@@ -34,7 +34,8 @@ def deviation(summary: RunSummary, value: float | None) -> str:
 
 
 def right_phrase(summary: RunSummary, of: str = "") -> str:
-    """What a run's accuracy counts; `of` follows the questions: `122 questions are answered right`.
+    """The subject of a run's accuracy; `of` follows the questions: `122 questions are answered
+    right`.
 
     If not all answers were scored, `the scored answers (112 of 122) are right`; under a judge that
     grades, `the possible score of 122 questions is reached`.

@@ -1,8 +1,8 @@
 """Reads a reply to a question whose choices are numbered 0 to 9.
 
-How a reply is read decides the score more than the model does: read one way, the same replies are
-right three times as often as in another way. So the rule is short and closed. A reply that
-it does not cover is unparsed: neither right nor wrong. In this order:
+The reading rule affects the score more than the model does: under one rule, the same replies are
+right three times as often as under another. So the rule is short and closed. A reply that it does
+not cover is unparsed: neither right nor wrong. In this order:
 
 1. The first line is an index and nothing else, or an index and the text of the choice that it
    names: `5`, `(5)`, `**5**`, `Choice 5.`, `5. 7 May 2023`, `5 7 May 2023`.
@@ -22,9 +22,9 @@ and `2, 5` contain none. The digit may be followed only by a line end, punctuati
 digit right after it, or `is`, `because` and the like. A digit with no choice of that number is
 not an index, and neither is a digit that the reply denies: `1 is wrong`, `2 (wrong)`.
 
-A choice whose own words look like an index is read as follows. A lone digit is the index, even if
-it is the text of another choice: of `red`, `5`, … the reply `5` is choice 5, if there is one. More
-than a digit (`3 - 4 weeks`, `2. Bundesliga`) is the text, if it is the text of a choice.
+A choice whose text looks like an index is read as follows. A lone digit is the index, even if it is
+the text of another choice: of `red`, `5`, … the reply `5` is choice 5, if there is one. More than a
+digit (`3 - 4 weeks`, `2. Bundesliga`) is the text, if it is the text of a choice.
 
 Text is never searched for within a longer reply: not even a reply that ends in the text of a
 choice names it. If `answer` occurs over 50 times, the last 50 are read, and no text is compared
@@ -152,7 +152,7 @@ def _after_mark(text: str, mark: int, choices: _Choices) -> int | None:
 
 
 def _bare_index(text: str, start: int, choices: _Choices) -> int | None:
-    """The index that stands on a line alone or with the text of its choice."""
+    """The index that is on a line alone or with the text of its choice."""
     match = _BARE.match(text, _end_of_lead(text, start))
     if match is None or int(match["index"]) >= len(choices):
         return None

@@ -23,11 +23,12 @@ def percent(value: float | None, digits: int = 1) -> str:
 
 
 def coverage_percent(coverage: float | None, digits: int = 1) -> str:
-    """A coverage in per cent, rounded down: below a minimum, it never looks like the minimum."""
+    """A coverage in per cent, rounded down: a value below a minimum never looks like the
+    minimum."""
     if coverage is None:
         return NONE
 
-    # The addition is for products, and means over repeats, just below the exact one.
+    # The addition is for products and means that rounding left just below the exact value.
     return percent(floor(1000 * coverage + 1e-9) / 1000, digits)
 
 
@@ -62,7 +63,7 @@ def count(value: float | None) -> str:
 
 
 def short_count(value: float | None) -> str:
-    """A number in at most five characters: `812`, `14.2k`, `3.1M`."""
+    """A number of at most five characters: `812`, `14.2k`, `3.1M`."""
     if value is None:
         return NONE
 
@@ -154,7 +155,7 @@ def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
     if value > 0 and signed:
         return f"+{text}"
 
-    return text  # also of −0.0: an interval that begins there is not above 0
+    return text  # keeps the sign of −0.0: an interval that begins there is not above 0
 
 
 def probability(p: float | None) -> str:

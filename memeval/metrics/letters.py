@@ -1,6 +1,7 @@
 """Reads a reply to a question whose choices are lettered, and compares sets of choices.
 
-The reading rule, in this order. A reply that no rule reads is None: neither right nor wrong.
+The reading rule, in this order. A reply that no rule covers gives None: it is neither right nor
+wrong.
 
 1. A list of labels after the last mark (`answer`, `答案`) that one follows, else at the start of
    the reply: `C`, `(c)`, `A, C`, `A、C`, `A and C`, `ACD` (only in upper case). After it
@@ -42,7 +43,7 @@ _ITEM = rf"{_OPEN}(?:[A-Z]{{1,26}}|[a-z])(?![A-Za-z]){_SHUT}"
 _AND = "[aA][nN][dD]"
 _BETWEEN = rf"(?:[ \t]*[,;、/&+和与及][ \t]*(?:{_AND}\b[ \t]*)?|[ \t]+{_AND}\b[ \t]*)"
 _ALONE = rf"[ \t]+{_OPEN}[A-Za-z](?![A-Za-z]){_SHUT}"
-"""A label after another without a mark between: one letter, as a run of letters may be a word."""
+"""A label directly after another: one letter, as a run of letters may be a word."""
 _ARTICLE = r"(?![aAI][ \t]+(?!and\b|are\b|is\b)[a-z])"
 """Not a label: `C, a protocol that …`, `B, I think`."""
 _MORE = rf"(?:{_BETWEEN}{_ARTICLE}{_ITEM}|{_ALONE})"

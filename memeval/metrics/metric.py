@@ -80,11 +80,12 @@ class Metric:
     """Reads the value from the figures of a run; None reads the one named `figure`."""
 
     needs_gold: bool = True
-    """For `of_answer`: whether a question without a gold has no value; else its gold is empty."""
+    """For `of_answer`: whether a question without a gold has no value; otherwise its gold is
+    empty."""
     needs_words: bool = False
     """Whether it is undefined for scripts whose words can't be separated."""
     more_is_better: bool = True
-    """Whether more is better, for shares; of values that are spent, less is better."""
+    """Whether more is better, as for shares; less is better for costs."""
     judged: bool = False
     """Whether it depends on the judge: values by different judges are not comparable."""
     is_main: bool = False
@@ -92,7 +93,7 @@ class Metric:
     averaged: bool = True
     """Whether the mean over its questions is a figure of a run, unless `figure` names another."""
     all_categories: bool = False
-    """Whether it counts every question; else only the categories that enter the accuracy."""
+    """Whether it counts every question; otherwise only the categories of the accuracy."""
     of_calls: bool = False
     """Whether it counts the cost of calls, which is unknown for imported answers."""
 
@@ -101,7 +102,7 @@ class Metric:
     lines: Mapping[str, str] = field(default_factory=dict)
     """Headings by place, about one run. A metric is shown only at places in `columns` and here."""
     texts: Mapping[str, Callable[[RunSummary], str]] = field(default_factory=dict)
-    """How it is written at a place, if not as its unit says."""
+    """Its format at a place, if it is not that of the unit."""
     hint: str = ""
     """Explanation of its column on the page."""
     optional: Collection[str] = ()

@@ -85,7 +85,7 @@ def sentence_words(sentence: str) -> list[str]:
     text = _apply(_MARKS_AFTER_THE_FULL_STOP, text)
 
     text = _apply(_ENDING_QUOTES, f" {text} ")
-    # Most sentences have neither, and looking for them would take a third of the time.
+    # Most sentences have neither, and searching for them would take a third of the time.
     if "'" in text:
         text = _apply(_CLITICS, text)
 

@@ -1,6 +1,4 @@
-"""Measures of choosing among numbered choices, by position: does a system choose by content or by
-position?
-"""
+"""Measures of numbered choices by position: does a system choose by content or by position?"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,7 +8,7 @@ from memeval.results import Record
 from memeval.statistics.means import mean
 
 READ, UNREAD = Status.OK, Status.UNPARSED
-"""Statuses of replies that could be read, and that could not."""
+"""Statuses of readable and of unreadable replies."""
 POSITION_MEASURES = tuple(
     "accuracy_all_types unparsed_rate position_bias random_accuracy accuracy_at_position/".split()
 )

@@ -101,7 +101,7 @@ def _candidates(text: str) -> Iterator[tuple[re.Match[str], str]]:
 
 
 def _last_space(text: str) -> int:
-    """Index of the last ASCII white space; at most 0 if none is behind the first character."""
+    """Index of the last ASCII white space; at most 0 if there is none after the first character."""
     return max(map(text.rfind, string.whitespace))
 
 

@@ -13,8 +13,8 @@ depends on the place of a refusal within the answer:
    whole (`… so it cannot be determined`), and if the rest only says what the source mentions.
 
 Each part of the work is bounded: of a text the first and last 3,000 characters are read, of a
-sentence the first and last 200, of the sentences the first and last six; of those that say
-something the first and the last two count.
+sentence the first and last 200, of the sentences the first and last six; of those that are not
+neutral the first and the last two count.
 """
 
 import re
@@ -69,7 +69,7 @@ class _Kind(Enum):
 
     CONTENT = auto()
     OTHER_MATTERS = auto()
-    """It says what the source mentions about other matters than what was asked."""
+    """It says what the source mentions about other matters than the question."""
     REFUSES = auto()
     DECIDES = auto()
     """It refuses, and speaks of the answer as a whole."""

@@ -108,7 +108,7 @@ DECISIVE = _any(
     r"^(?:i|we) have not (?:been (?:told|given|provided|informed)|(?:any|enough))\b",
     r"^(?:not sure|unsure|no idea|no clue|not certain|do not know|dunno|idk|beats me)\b(?= *$"
     r"| " + _ASKED + r"\b)",
-    # There is not enough to answer.
+    # There is not enough information to answer.
     rf"\b(?:not enough|not sufficient|insufficient|not adequate|inadequate|too little) "
     rf"(?:[\w'-]+ ){{0,2}}{_THING}\b",
     rf"\bnot have (?:enough|sufficient|adequate|the necessary|the required) "
@@ -136,7 +136,7 @@ DECISIVE = _any(
 """Refusals that also count after other text: they speak of the answer as a whole."""
 
 PLAIN = _any(
-    # There is nothing.
+    # There is no information.
     rf"^(?:there (?:is|was|are|were|exists?|seems? to be|appears? to be|has been|have been) )?"
     rf"(?:also )?(?:no|not any|not a|not an|not much|little to no|never any) "
     rf"(?:[\w'/-]+ ){{0,3}}{_THING}"
@@ -212,7 +212,7 @@ PLAIN = _any(
     rf"^(?:neither|nobody|no one|nothing|no (?:\w+ ){{0,2}}{_SOURCE_NOUN})\b[^,]{{0,100}}? "
     rf"(?:mention|specif|indicat|discuss|clarif|state[sd]?\b|provides?\b|suggests?\b)\w*"
     rf"(?!(?: \w+){{0,3}} to (?:him|her|them|anyone))",
-    # A person has not said.
+    # A person has not said it.
     rf"^(?:you|{_PERSON}|user|speakers?) {_NEVER} {_ADVERBS}(?:mention|specif|discuss|indicat"
     rf"|describ"
     rf"|provid|giv|stat|shar|t[eo]l[ld]|disclos|reveal|say|said|talk|includ|record|explain"

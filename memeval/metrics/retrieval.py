@@ -31,7 +31,7 @@ Ranks = Sequence[int | None]
 
 CUTOFFS = (1, 5, 10, 20)
 RANKING = "ranking_"
-"""Prefix of the metrics of the whole ranking, however much of it the reader was shown."""
+"""Prefix of the metrics of the whole ranking, including chunks that the reader was not shown."""
 
 
 def evidence_ranks(ranking: Sequence[Sequence[str]], evidence: Sequence[str]) -> list[int | None]:
@@ -136,9 +136,9 @@ def retrieval_metrics(
 ) -> dict[str, float | None]:
     """Every retrieval metric by name; the keys are always the same.
 
-    Plain names are about the chunks that the reader was shown, at most `top_k`: metrics that would
-    look further, such as recall@10 of three chunks, are not measured. `recall_shown` and `mrr` look
-    at all of them. Names with `ranking_` are about the whole ranking, which is longer.
+    Plain names are about the chunks that the reader was shown, at most `top_k`: metrics that need
+    more, such as recall@10 of three chunks, are not measured. `recall_shown` and `mrr` use all of
+    them. Names with `ranking_` are about the whole ranking, which is longer.
     """
     nothing = EvidenceRanks((), ())
     shown, ranking = shown or nothing, ranking or nothing
@@ -182,7 +182,7 @@ def _metrics_of(evidence: EvidenceRanks) -> Mapping[str, float | None]:
 
 
 def _count_within(ranks: Ranks, k: float) -> int:
-    """How many pieces of evidence are among the first k chunks."""
+    """Number of pieces of evidence among the first k chunks."""
     return sum(rank is not None and rank <= k for rank in ranks)
 
 
@@ -215,7 +215,7 @@ def _from_ranks(name: str, record: Record) -> float | None:
 
 
 def cutoff_of(name: str) -> int | None:
-    """The k of `recall_at_<k>` and its like; None for metrics that look at all chunks."""
+    """The k of `recall_at_<k>` and similar names; None for metrics of all chunks."""
     _, mark, depth = name.rpartition("_at_")
     return int(depth) if mark and depth.isdecimal() else None
 

@@ -27,7 +27,7 @@ RETRIEVAL_P50, RETRIEVAL_P95 = "latency_ms/retrieval/p50", "latency_ms/retrieval
 
 
 def _cost(record: Record) -> float | None:
-    # Cached calls count, too: otherwise the second run of a command would be cheaper.
+    # Cached calls also count: otherwise the second run of a command would be cheaper.
     return total_cost_usd(record.usage, billed=False)
 
 

@@ -1,4 +1,4 @@
-"""Figures about the items that systems stored, if they list them (`dump`); else not measured."""
+"""Figures about the items that systems store; not measured unless a system lists them (`dump`)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""How a model used the tools of a memory: to read it for a question, and to write it.
+"""A model's use of a memory's tools: reading for a question, and writing.
 
 Only runs under `reader=tools` and `writer=tools` have these figures.
 """

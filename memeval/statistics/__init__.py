@@ -1,4 +1,4 @@
-"""How certain a figure is, and whether two figures differ. Pure functions on plain numbers.
+"""Uncertainty of figures and of their differences. Pure functions on plain numbers.
 
 Each function names its formula and its source. docs/statistics.md explains them to a reader who is
 not a statistician.

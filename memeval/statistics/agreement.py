@@ -1,4 +1,4 @@
-"""How far several judges agree."""
+"""Agreement of several judges."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence

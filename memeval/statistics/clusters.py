@@ -1,6 +1,6 @@
 """Means of values that are correlated within clusters: the questions of one conversation.
 
-The interval of a single figure is computed here, that of a difference in `differences`.
+This module computes the interval of a single figure, `differences` that of a difference.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -236,7 +236,7 @@ def _degrees_of_freedom(sizes: Sequence[float], squares: Sequence[float]) -> flo
         wq += scale * size * square
         qq += scale * square**2
 
-    # The rest of Σ m², computed for all pairs together: 5,000 clusters have 25 million of them.
+    # The rest of Σ m², for all pairs at once: 5,000 clusters have 25 million pairs.
     rest = 2 * (ww * qq + wq**2) / total**2
     rest += -4 * all_squares * wq * ww / total**3 + all_squares**2 * ww**2 / total**4
     return trace**2 / (diagonal + rest)

@@ -45,7 +45,8 @@ class ClusteredDifference(Struct, frozen=True):
     """The standard error if all pairs were independent."""
     low: float | None
     high: float | None
-    """95 % interval by the flips; None for fewer than six clusters, which can show nothing."""
+    """95 % interval by the flips; None for fewer than six clusters, which can't show a
+    difference."""
     p: float | None
     """p of the flip test; None for fewer than two clusters. It is above .05 exactly if the interval
     contains 0.
@@ -67,7 +68,7 @@ class ClusteredDifference(Struct, frozen=True):
 
     @property
     def has_too_few_clusters(self) -> bool:
-        """Whether no difference between these clusters could be shown, however large."""
+        """Whether these clusters are too few to show a difference of any size."""
         return self.groups < FEWEST_CLUSTERS
 
     @property
@@ -141,7 +142,7 @@ def detectable_difference(se: float, groups: int, *, most: float | None = None) 
 
 
 def more_clusters(se: float, groups: int, *, most: float | None = None) -> tuple[int, float] | None:
-    """A number of clusters of this kind, and the difference they would show, if `groups` are few.
+    """A larger number of such clusters, and the difference they would show, if `groups` are few.
 
     Ten, or more if ten would show nothing below `most`: the error falls with the root of their
     number. None if none of the numbers would.

@@ -48,8 +48,7 @@ def flip_test(sums: Sequence[float], sizes: Sequence[float]) -> FlipTest:
     """p and interval of one difference; `sums` has Σ d_i of each cluster, `sizes` its values.
 
     T = |Σ_g S_g|; p = share of the sign vectors e with |Σ_g e_g S_g| >= T. Exact up to 16 clusters;
-    above, (b + 1)/(B + 1) from 9,999 seeded draws. The smallest p that G clusters can give is
-    2/2^G.
+    above, (b + 1)/(B + 1) from 9,999 seeded draws. The smallest possible p of G clusters is 2/2^G.
 
     With D = Σ S, N = Σ n, A = Σ e S and B = Σ e n, a vector does not reject the differences between
     (D - A)/(N - B) and (D + A)/(N + B); the data's own signs reject none. Of M vectors and k = ⌊.05
@@ -69,10 +68,10 @@ def flip_test(sums: Sequence[float], sizes: Sequence[float]) -> FlipTest:
     for signs in _sign_vectors(len(own)):
         flipped, sized = signs @ own, signs @ counts
         reaches = np.abs(flipped) >= abs(total) - rounding
-        # The data's own signs, or all of them flipped: they reject no difference.
+        # The data's own signs, and the opposite signs, reject no difference.
         is_own = np.abs(signs.sum(axis=1)) == len(own)
         gaps = np.stack([total - flipped, total + flipped])
-        # A tie must be a tie for the interval, too, if rounding left the end next to 0.
+        # A tie must also be a tie for the interval, even if rounding left its end next to 0.
         gaps[np.abs(gaps) <= rounding] = 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = gaps / np.stack([count - sized, count + sized])
@@ -92,7 +91,8 @@ def flip_test(sums: Sequence[float], sizes: Sequence[float]) -> FlipTest:
 
 
 def _read_test(passed: int, lows: Matrix, highs: Matrix) -> FlipTest:
-    """p from the number of vectors that reach as far as the data; the interval from their ends."""
+    """p from the number of vectors at least as extreme as the data; the interval from their
+    ends."""
     import numpy as np
 
     vectors = len(lows)
@@ -150,7 +150,7 @@ def max_t_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:
 
 
 def count_vectors(groups: int) -> int:
-    """How many sign vectors are evaluated."""
+    """The number of evaluated sign vectors."""
     return 2 ** max(groups - 1, 0) if groups <= EXACT_CLUSTERS else DRAWS
 
 

@@ -15,7 +15,7 @@ class CorrectedMean(Struct, frozen=True):
     mean: float
     se: float
     power: float
-    """λ: how far the judge is trusted, from 0 (only the labels count) to 1."""
+    """λ: weight of the judge's other verdicts, from 0 (only the labels count) to 1."""
 
 
 def prediction_powered_mean(
@@ -35,7 +35,7 @@ def prediction_powered_mean(
 
     θ = λ·mean(Ŷ_unlabelled) + mean(Y - λŶ_labelled), Var = Var(λŶ_u)/N + Var(Y - λŶ)/n, and λ =
     Cov(Y, Ŷ) / ((1 + n/N)·Var(Ŷ)), clipped to [0, 1]. Cov and the two variances divide by n, the
-    pooled Var(Ŷ) by one less. λ depends on the data only, so a useless judge does no harm. The
+    pooled Var(Ŷ) by one less. λ depends only on the data, so a useless judge does no harm. The
     labels must be drawn from the run itself.
 
     With clusters the two parts are not independent, since both come from the same conversations:
@@ -80,7 +80,7 @@ _Weighted = tuple[Sequence[float], Sequence[float]]
 
 
 def _influences(values: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """How far each value moves the weighted mean."""
+    """Effect of each value on the weighted mean."""
     centre, total = weighted_mean(values, weights), sum(weights)
     pairs = zip(values, weights, strict=True)
     return [weight * (value - centre) / total for value, weight in pairs]
@@ -92,13 +92,13 @@ def _best_power(labels: Sequence[float], judged: _Weighted, unlabelled: _Weighte
     # With n - 1, unlike the covariance below: the reference values hold for this mix.
     count = effective_count(weights)
     spread = _covariance(pooled, pooled, weights) * count / (count - 1)
-    if spread == 0:  # a judge that always says the same says nothing about an answer
+    if spread == 0:  # a judge whose verdict is always the same carries no information
         return 0.0
 
     ratio = effective_count(judged[1]) / effective_count(unlabelled[1])
     power = _covariance(labels, *judged) / ((1 + ratio) * spread)
 
-    # Above 1 the judge would be trusted more than the labels; below 0, its verdicts reversed.
+    # Above 1 the judge would count more than the labels; below 0 its verdicts would be reversed.
     return min(max(power, 0.0), 1.0)
 
 
@@ -116,7 +116,7 @@ def _covariance(
 
 
 class JudgeRates(Struct, frozen=True):
-    """How often a judge is right, from labels of some other answers."""
+    """A judge's rates of right verdicts, from labels of other answers."""
 
     right_kept: float
     """q1: P(says right | right)."""
@@ -156,7 +156,7 @@ def rogan_gladen(called_right: float, count: float, judge: JudgeRates) -> Correc
 
     share = (called_right + judge.wrong_caught - 1) / sharpness
 
-    # Estimates are pulled towards one half, so that a rate of 0 or 1 has an error, too.
+    # Estimates are pulled towards one half, so that a rate of 0 or 1 also has an error.
     square = Z95**2
     n = count + square
     m0, m1 = judge.wrong_labels + 2, judge.right_labels + 2

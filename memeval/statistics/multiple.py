@@ -1,4 +1,4 @@
-"""Many comparisons: false discoveries, and letters for runs that can't be told apart."""
+"""Many comparisons: false discovery rate, and letters for runs that can't be told apart."""
 
 from collections.abc import Iterable, Sequence
 

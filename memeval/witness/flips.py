@@ -18,7 +18,7 @@ def flip_test(
     """p and the ends of the 95 % interval; the ends are None for fewer than six conversations."""
     total, count = sum(sums), sum(sizes)
     least = abs(total) - _TIE * sum(map(abs, sums))
-    # What was observed counts as one of the draws.
+    # The observed data count as one of the draws.
     observed = int(len(sums) > MOST_COUNTED)
     reached, lows, highs = observed, [-inf] * observed, [inf] * observed
     for signs in sign_vectors(len(sums)):
@@ -29,7 +29,7 @@ def flip_test(
         if abs(sum(signs)) < len(sums):
             low, high = sorted([(total - a) / (count - b), (total + a) / (count + b)])
 
-        # If the flip is a tie, the interval must contain 0, whatever the rounding.
+        # If the flip is a tie, the interval must contain 0, regardless of rounding.
         if reaches:
             low, high = min(low, 0.0), max(high, 0.0)
 
