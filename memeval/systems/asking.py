@@ -27,7 +27,7 @@ ROOM = 2
 
 class RequestOutcome(Struct, Generic[T], frozen=True):
     value: T | None
-    """The result of `read`; None if every reply was useless."""
+    """The result of `read`; None if no reply was usable."""
     cut: bool
     """Whether the reply was cut even at the larger token limit."""
 
@@ -40,7 +40,7 @@ async def ask_for(
     read: Callable[[Completion], T | None],
     holds_enough: Callable[[Completion], bool] = lambda _: False,
 ) -> T | None:
-    """The result of `read` on the model's reply; None if every reply is useless. See `ask`."""
+    """The result of `read` on the model's reply; None if no reply is usable. See `ask`."""
     outcome = await ask(model, prompt, seed=seed, read=read, holds_enough=holds_enough)
     if outcome.value is None and outcome.cut:
         note_reading(readable=False, cut=True)
@@ -62,15 +62,15 @@ async def ask(
     says that the reply is sufficient. The second reply is read as far as possible.
 
     If `read` returns None for a complete reply, the reply is dropped from the cache and the model
-    is asked a second time. A cut reply is left to the caller, who may ask for less at a time.
-    Raises `ModelError` if a call failed.
+    is asked a second time. The caller handles a cut reply, for example by asking for less at a
+    time. Raises `ModelError` if a call failed.
     """
     # A deterministic model would only repeat itself.
     tries = 1 if model.deterministic else TRIES
     for _ in range(tries):
         completion = await _complete(model, prompt, seed)
-        # For each reply that the ledger lists as cut, the engine counts a chunk as lost. A reply
-        # that is requested again with more room, or that contains enough, must not count.
+        # The engine counts a lost chunk for each cut reply in the ledger. A reply that is requested
+        # again with more room, or that is sufficient, must not count.
         if _is_cut(completion, holds_enough) and prompt.limit_factor < ROOM:
             current_ledger().drop_cut(Role.INGEST)
             prompt = replace(prompt, limit_factor=ROOM)
@@ -88,8 +88,8 @@ async def ask(
             note_reading(readable=True)
             return RequestOutcome(value, cut)
 
-        # A useless reply must leave the cache. Otherwise it would answer the second request and the
-        # next run.
+        # An unusable reply must leave the cache. Otherwise the second request and the next run
+        # would get it again.
         model.forget(completion)
         # The reply to the same request would be cut again.
         if cut:
@@ -129,7 +129,8 @@ NOTHING = "(nothing)"
 async def take_notes(
     parts: SystemContext, template_name: str, *, before: str, said: tuple[str, ...], budget: int
 ) -> str | None:
-    """The model's notes, up to `budget` tokens; empty if there are none, None if useless."""
+    """The model's notes, up to `budget` tokens; empty if there are none, None if no reply is
+    usable."""
     template = load_builtin(template_name)
     prompt = NotesPrompt(
         before=before,

@@ -1,4 +1,4 @@
-"""The contract of a memory system, and the parts that it is built from."""
+"""The contract of a memory system, and the parts that it gets from the engine."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ IS_ESTIMATE = "imagined"
 """Key of `SystemContext.extra` whose value is true in an estimate."""
 LINES = "lines"
 """Key of `SystemContext.extra`: a function that reads the turns of all cases of the data set, if
-that is quick. It is used to recognise another case's content; systems must not store the turns.
+that is quick. Systems use it to recognise another case's content; they must not store the turns.
 """
 
 DumpItem = Mapping[str, Any]
@@ -62,7 +62,8 @@ class SystemSettings:
     """
 
     is_served: ClassVar[bool] = False
-    """Whether another program or service is the memory: memeval does not see its code or calls."""
+    """Whether the memory is another program or service, whose code and calls memeval does not
+    see."""
 
     def __post_init__(self) -> None:
         _check_bounds(self, "system")
@@ -79,7 +80,7 @@ class SystemSettings:
 
     @property
     def own_server(self) -> bool:
-        """Whether the system's own server calls models; memeval can't limit or predict that."""
+        """Whether the system's own server calls models, which memeval can't limit or predict."""
         return False
 
 
@@ -157,9 +158,8 @@ class ReaderReply:
 
 @dataclass(frozen=True)
 class SystemContext:
-    """The parts that a system is built from.
-
-    They meter, cache and retry, so a system does not count tokens itself.
+    """The parts that a system gets from the engine. They meter, cache and retry calls, so a system
+    does not count tokens itself.
     """
 
     reader: Reader
@@ -176,12 +176,12 @@ class SystemContext:
     """Seed of this repeat."""
     case_id: str
     """Name of the case, for systems that keep one store for several cases. It differs at each
-    checkpoint, and reveals nothing about the questions.
+    checkpoint and reveals nothing about the questions.
     """
     run_sync: Callable[[Awaitable[Any]], Any]
     """Waits for an awaitable from a worker thread, for libraries with synchronous callbacks."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Anything else; `origin` names the run, and `imagined` is true for an estimate, which sends no
+    """Other values: `origin` names the run; `imagined` is true for an estimate, which sends no
     requests.
     """
     reranker: Callable[[str], Reranker | None] = build_named
@@ -204,12 +204,12 @@ class MemorySystem(ABC):
 
     settings_type: ClassVar[type[SystemSettings]] = SystemSettings
     in_thread: ClassVar[bool] = True
-    """False for systems whose plain methods are quick and hold no lock."""
+    """False for systems whose plain methods are quick and take no lock."""
     wants_evidence: ClassVar[bool] = False
     """True only for the `oracle` control: it gets an `OracleQuery`."""
     ranks_part: ClassVar[bool] = False
-    """True if the ranking leaves out a part of the memory that the reader still sees. Its recall
-    can't be compared with that of a system that ranks everything, and every table says so.
+    """True if the ranking omits a part of the memory that the reader still sees. Its recall can't
+    be compared with that of a system that ranks everything, and every table says so.
     """
     own_prompt: ClassVar[bool] = False
     """True for a system that answers with its own prompt instead of the reader's. Every table says
@@ -265,16 +265,15 @@ class MemorySystem(ABC):
         """Whether the system keeps several users in one store, and separates them by the `user` of
         chunks, queries and requests.
 
-        Under `system.tenants=shared`, a system of memeval's own that doesn't gets one instance per
+        Under `system.tenants=shared`, a built-in system without this support gets one instance per
         user.
         """
         return False
 
     @classmethod
     def flags(cls, settings: Any) -> tuple[str, ...]:
-        """Words that every table shows in the column `flags`.
-
-        They say what to know before comparing the system with others under these settings.
+        """Words for the column `flags` of every table: caveats for comparisons with other systems
+        under these settings.
         """
         return ()
 
@@ -322,11 +321,11 @@ class MemorySystem(ABC):
         return None
 
     def health(self) -> IngestHealth | Awaitable[IngestHealth | None] | None:
-        """How many chunks were stored and lost, for a system that can lose some and go on.
+        """Numbers of stored and lost chunks, for a system that can lose some and continue.
 
-        Called after `consolidate`. After a `load`, only chunks ingested since then count. None, the
-        default, leaves it to the engine, which counts the chunks, and counts one as lost for each
-        model call that failed or whose reply was cut.
+        Called after `consolidate`. After a `load`, only chunks ingested since then count. With
+        None, the default, the engine counts the chunks, and counts one as lost for each model call
+        that failed or whose reply was cut.
         """
         return None
 
@@ -356,7 +355,8 @@ class MemorySystem(ABC):
     def probe(
         self, query: Query, depth: int
     ) -> Sequence[Retrieved] | Awaitable[Sequence[Retrieved] | None] | None:
-        """The first `depth` results for a query, without an answer, to see if something is gone.
+        """The first `depth` results for a query, without an answer, to check whether something is
+        gone.
 
         None, the default, means that the system can't be searched.
         """
@@ -370,9 +370,9 @@ class MemorySystem(ABC):
         """Tools that a model may call: under `reader=tools` in place of `answer`, and under
         `writer=tools` in place of `ingest`.
 
-        Called before the first question, and before the first session is written. The default is
-        empty: `reader=tools` and `writer=tools` then reject the system. Without a tool that writes,
-        the writer gets one that stores a note through `ingest`.
+        Called before the first question, and before the first session is written. By default there
+        are none: `reader=tools` and `writer=tools` then reject the system. Without a tool that
+        writes, the writer gets one that stores a note through `ingest`.
         """
         return ()
 
@@ -450,7 +450,7 @@ class RecallSystem(MemorySystem):
 
     async def answer_from(self, query: Query, ranked: Sequence[Retrieved]) -> Answer:
         """The reader's answer from the first `top_k` of a ranking."""
-        # Only the reader's work is left, which is not the system's own.
+        # From here on the reader works, not the system.
         with current_ledger().own.excluded():
             chosen = tuple(ranked[: self.parts.top_k])
 

@@ -1,9 +1,8 @@
-"""The simple rule by which all built-in systems forget and correct.
-
-A chunk is forgotten if it gives every word that the request is about, by the rule of
-`memeval.text.value_search`; every chunk is forgotten if the request names no words, or its scope is
-the user. So a fact stated in other words stays, and a second fact in the same chunk is removed. To
-correct, the old value is replaced with the new one in every chunk that gives it letter for letter.
+"""The simple rule by which all built-in systems forget and correct. A chunk is forgotten if it
+contains every word of the request's `about`, as `memeval.text.value_search` defines it; every chunk
+is forgotten if `about` is empty, or the scope is the user. So a fact stated in other words stays,
+and a second fact in the same chunk is removed. To correct, the old value is replaced with the new
+one in every chunk that contains it verbatim.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +13,7 @@ from memeval.text.value_search import replace_value, values_in
 
 
 def is_meant(request: ForgetRequest, text: str) -> bool:
-    """Whether a request to forget means a text, whichever user the text belongs to."""
+    """Whether a request to forget covers a text, regardless of the text's user."""
     if request.scope is Scope.USER:
         return True
 

@@ -146,7 +146,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         self._entries = self.entries()
 
     async def ranked(self, query: Query, top_k: int) -> Ranked:
-        """The ranking whose first `top_k` entries are shown, as deep as its metrics need it."""
+        """The ranking whose first `top_k` entries are shown, as deep as the metrics need."""
         if self.index is None:
             return ()
 
@@ -176,8 +176,8 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
             ranked = await self.rank(self.index, query, depth)
             best = list(starmap(self.entry, ranked[:depth]))
 
-        # The rest of the ranking is for the metrics, so its time does not count: hundreds of
-        # entries in cold memory took longer than the search.
+        # The rest of the ranking is only for metrics, so its time does not count: reading hundreds
+        # of entries from cold memory took longer than the search.
         with own.excluded():
             rest = map(itemgetter(0), ranked[depth:])
             return best + list(map(self._entries.__getitem__, rest))

@@ -23,7 +23,7 @@ def system_class(name: str, class_path: str | None = None) -> type[MemorySystem]
     """
     system = SYSTEMS.load(name, class_path)
     declared = system.settings_type
-    # Anything that is not a dataclass is refused where the settings are read.
+    # The code that reads the settings refuses anything that is not a dataclass.
     if is_dataclass(declared) and not issubclass(declared, SystemSettings):
         raise UserError(
             f"the settings type of this system, {declared.__module__}:{declared.__qualname__}, "

@@ -39,8 +39,8 @@ class Tool:
     question.
     """
     writes: bool = False
-    """Whether it changes the memory: then it is for the writer alone, since all questions of a
-    case share one memory.
+    """Whether it changes the memory: then only the writer gets it, since all questions of a case
+    share one memory.
     """
 
 

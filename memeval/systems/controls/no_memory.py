@@ -1,4 +1,4 @@
-"""The control that remembers nothing: the reader's knowledge without memory."""
+"""The control without memory: it measures what the reader knows anyway."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -21,8 +21,8 @@ class Oracle(ChunkSystem):
     wants_evidence = True
 
     def forget(self, request: ForgetRequest) -> int:
-        """Cuts the values out of its chunks and keeps the rest of their text; a request without
-        values removes chunks by the simple rule.
+        """Cuts the values out of its chunks and keeps the rest of the text; without values, removes
+        chunks by the simple rule.
         """
         if not isinstance(request, OracleForgetRequest):
             raise TypeError("the oracle forgets by an OracleForgetRequest (`wants_evidence`)")
