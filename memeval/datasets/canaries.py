@@ -1,7 +1,6 @@
-"""Canaries: made-up facts of other users and stored orders, planted into any conversation.
-
-No question asks for one. A memory that returns one does not keep its users apart, or obeys a stored
-text; `memeval.metrics.lifecycle` counts both.
+"""Canaries: invented facts of other users and injected instructions, planted into any conversation.
+No question asks for one. A memory that returns one mixes up its users or obeys a stored text;
+`memeval.metrics.lifecycle` counts both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,14 +18,15 @@ from memeval.text.words import is_unspaced, search_terms
 GENERATOR = 2
 """Version of the planted texts: increase it whenever the words or the order of draws change."""
 CANARY = "canary"
-"""`Traces.kind` of a question that has no traces of its own."""
+"""`Traces.kind` of a question that has no other traces."""
 BEGINNING = 10_000
 """Number of characters from which the language of a conversation is detected."""
 LONGEST_TOPIC = 30
 
 
 def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
-    """The case with `count` other users' facts and `count` orders, each a turn after a random turn.
+    """The case with `count` other users' facts and `count` instructions, each planted after a
+    random turn.
 
     It does not depend on which questions are asked. Raises `UserError` for a case without turns.
     """
@@ -75,7 +75,7 @@ def _with_traces(
 
 
 def _judged_words(questions: Sequence[EvalQuestion]) -> set[str]:
-    """The words of the values by which questions are judged: a memory that deletes a value would
+    """The words of the values that questions are judged by: a memory that deletes a value would
     still have it in a canary.
     """
     words: set[str] = set()

@@ -50,7 +50,7 @@ class Dataset(ABC):
     read by a rule.
     """
     has_tenants: ClassVar[bool] = False
-    """Whether its cases say what another user says (`EvalCase.others`)."""
+    """Whether its cases contain sessions of another user (`EvalCase.others`)."""
     benchmark: ClassVar[str | None] = None
     """The benchmark whose official judge applies; None if there is none."""
     granularities: tuple[str, ...] = GRANULARITIES
@@ -117,7 +117,7 @@ class Dataset(ABC):
         """
 
     def _loaded(self, sha256: str, *, pinned: bool, **more: Any) -> LoadedDataset:
-        """The opened data set. `more` are other fields of `LoadedDataset`."""
+        """The opened data set. `more` are further fields of `LoadedDataset`."""
         fields = {"info": self.info, "path": self.path, **more}
         return LoadedDataset(sha256=sha256, pinned=pinned, **fields)
 
@@ -183,7 +183,7 @@ class Dataset(ABC):
             yield case
 
         missing = [name for name in self.settings.question_ids or () if name not in asked]
-        # A limit may cut off a question that the data set has.
+        # The question may exist, but be beyond a limit.
         if missing and self.settings.limit_cases is None and self.settings.limit_questions is None:
             shown = ", ".join(one_line(name, 80) for name in missing[:3])
             raise UserError(
@@ -229,7 +229,7 @@ class Dataset(ABC):
 
     def _sampled_cases(self) -> Iterator[EvalCase]:
         """The cases with the questions that were drawn, and their weights."""
-        # Another instance reads the whole data set first: this one's counts must be of one pass.
+        # Another instance reads the whole data set first: this one must count only one pass.
         other = type(self)(self.path, self.info, replace(self.settings, sample=None))
         other.open()
         questions = questions_of(other.cases())
@@ -248,7 +248,7 @@ class Dataset(ABC):
                 yield replace(case, questions=tuple(drawn))
 
     def judged_by_model(self, judge: str) -> Sequence[str]:
-        """Categories that this judge passes to a language model, of those that are asked."""
+        """The asked categories that this judge passes to a language model."""
         return ()
 
     def notes(self) -> tuple[str, ...]:
@@ -315,7 +315,7 @@ class Dataset(ABC):
         that begin with it.
 
         `objective` is checked against them before the run. None, the default of a class that
-        overrides `measures`, means that the names are not known before there are records:
-        `objective` is then checked only at the end.
+        overrides `measures`: the names are unknown before there are records, so `objective` is
+        checked only at the end.
         """
         return () if type(self).measures is Dataset.measures else None

@@ -31,7 +31,7 @@ def fetch(
     An intact existing file is not downloaded again. The bytes go to a `.part` file, which a later
     call continues; the file gets its name only after its hash is checked. Raises `UserError` if
     there is nothing to fetch, no hash to compare with, or another file in the way, and `WorldError`
-    if the download failed.
+    if the download fails.
     """
     limits = limits or FetchLimits()
     if info.url is None and any(file.url for file in info.files):
@@ -115,7 +115,7 @@ def _download(transfer: Transfer) -> None:
         name, digest_of_part = "git blob", partial(git_blob, part.file)
 
     if digest_of_part() != info.pin and continued:
-        # The part that was continued may have been the beginning of another file.
+        # The continued part may have been the beginning of another file.
         part.cut(0)
         transfer.run()
 
@@ -204,7 +204,7 @@ def _unlike_counts(read: Mapping[str, int], expected: Mapping[str, int]) -> Iter
 def _unlike(
     info: DatasetInfo, path: Path | None, digest: str, files: Sequence[FileInfo]
 ) -> Iterator[str]:
-    """How a file, or each file of a folder, differs from the registered one; nothing for a
+    """Differences of a file, or of a folder's files, from the registered ones; none for a
     registered excerpt.
     """
     if path is None or excerpt_of(info, digest):

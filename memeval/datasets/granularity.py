@@ -21,7 +21,7 @@ WORD = re.compile(rf"[{BY_CHARACTER}]|[^\s{BY_CHARACTER}]+")
 
 
 class Granularity(Struct, frozen=True):
-    """How a case is cut into chunks."""
+    """The way in which a case is cut into chunks."""
 
     name: str
     """`session`, `round`, `event`, `turn` or `chunk`; `summary` or `observation` for a data set's
@@ -32,7 +32,7 @@ class Granularity(Struct, frozen=True):
     overlap: int | None = None
     """Maximum tokens that a chunk repeats from the previous one; only for `chunk`, by default 0."""
     speakers: bool = True
-    """Whether a chunk names who speaks, with one line per turn. Otherwise single spaces join the
+    """Whether a chunk names the speakers, with one line per turn. Otherwise single spaces join the
     turns' texts. `chunk` always names the speakers.
     """
 
@@ -169,7 +169,7 @@ def _by_summary(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
 
 
 def _by_observation(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
-    """The data set's observations, each in place of the turns that it rests on."""
+    """The data set's observations, each in place of the turns that it is based on."""
     for session in case.sessions:
         for number, observation in enumerate(session.observations, start=1):
             yield MemoryChunk(
@@ -200,7 +200,7 @@ def _whole(
     granularity: Granularity,
     first: Turn | None = None,
 ) -> MemoryChunk:
-    """A chunk of whole turns, with or without the names of who speaks."""
+    """A chunk of whole turns, with or without speakers."""
     content = "\n".join(map(line, turns))
     if not granularity.speakers:
         content = " ".join(map(with_caption, turns))
@@ -281,7 +281,7 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
 
         text = f"{turn.speaker}: {body[words[start].start() : words[end - 1].end()]}"
         yield _Part(turn=turn, text=text, cost=size - room + upto[end] - upto[start])
-        # Go back over the repeated words, never to the start of this part: that many did not fit.
+        # Go back over the repeated words, but not to the start of this part: that many did not fit.
         start = done = end
         while (
             done < len(words)

@@ -44,9 +44,9 @@ class Language(msgspec.Struct, frozen=True):
     role_play: str
     list: str
     over: Sequence[str]
-    """Says that something has ended."""
+    """Sentence that something has ended."""
     valid: Sequence[str]
-    """Says that something has not ended."""
+    """Sentence that something has not ended."""
     digits: Sequence[str]
 
     def full_name(self, first: str, last: str) -> str:
@@ -91,7 +91,7 @@ class Values:
         return word
 
     def claim(self, value: str) -> bool:
-        """Whether a value is unlike all drawn ones; if so, it counts as drawn afterwards."""
+        """Whether a value differs from all drawn ones; if so, it is recorded as drawn."""
         bare = plain(value)
         for other in self._taken:
             if bare in plain(other) or plain(other) in bare or occurs_in(value, other):

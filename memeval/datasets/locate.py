@@ -126,7 +126,7 @@ def missing(info: DatasetInfo, path: Path) -> UserError:
 
 
 def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: bool) -> bool:
-    """Whether the file is the registered one or a registered excerpt of it, or the one that ships
+    """Whether the file is the registered one, a registered excerpt of it, or the one that ships
     with memeval.
 
     A file for which no sha256 is registered is accepted, but never counts as pinned. Raises
@@ -198,6 +198,6 @@ def git_blob(file: Path | int) -> str:
     with FileIO(file, closefd=isinstance(file, Path)) as content:
         size = content.seek(0, SEEK_END)
         content.seek(0)
-        # Not for security: a git hash only says that a file is the one of the commit.
+        # Not for security: a git hash only identifies the file of a commit.
         empty = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
         return hashlib.file_digest(content, lambda: empty).hexdigest()

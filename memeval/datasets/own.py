@@ -16,7 +16,7 @@ class OwnFile(Dataset):
     """Empty: only the file names its categories."""
 
     def asks(self, question: EvalQuestion) -> bool:
-        """By category; `dataset.categories=[5]` also means the category `5`."""
+        """Compares categories; `dataset.categories=[5]` also selects the category `5`."""
         chosen = self.settings.categories
         # The command line reads `5` as a number, and the file may have it as a string.
         return chosen is None or str(question.category) in map(str, chosen)

@@ -1,7 +1,7 @@
 """Data sets by name: the registered facts about each, and the class that reads it.
 
 A benchmark's package has its `info.yaml` next to the adapter; the YAML in conf/dataset/ names the
-adapter's class. So nothing is registered here: this module looks both up.
+adapter's class. This module only looks them up.
 """
 
 from collections.abc import Iterator, Mapping

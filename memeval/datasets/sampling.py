@@ -1,9 +1,7 @@
-"""Chooses which questions of a data set are asked: those of one side of the split, or a stratified
-sample.
-
-A sample thins out all conversations, and nearly keeps the shares of the categories. Each drawn
-question represents several questions of its category; their number is its *weight*. Figures are
-weighted, so that they estimate those of all questions.
+"""Selects the questions of a data set to ask: one side of the split, or a stratified sample. A
+sample draws from all conversations, and nearly keeps the shares of the categories. Each drawn
+question represents several questions of its category; their number is its *weight*. Weighted
+figures estimate those of all questions.
 """
 
 import hashlib
@@ -18,20 +16,21 @@ from memeval.records import CategoryId, EvalCase
 SIDES = ("dev", "test")
 """One side for tuning, the other for reporting."""
 SPLIT_SEED = 5
-"""Fixed: with a configurable seed, one could try seeds until the result is pleasant. 5 is the first
-that gives three of LoCoMo's ten conversations, and three of the demonstration set's ten, to dev.
+"""Fixed: a configurable seed would invite trying seeds until a result looks good. 5 is the first
+seed that assigns three of LoCoMo's ten conversations, and three of the demonstration set's ten, to
+dev.
 """
 DEV_SHARE = 0.3
 LEAST_OF_CATEGORY = 2
-"""Minimum questions of a category in a sample, if it has as many: a single one shows no spread."""
+"""Minimum questions of a category in a sample, if it has that many: one question shows no
+spread."""
 
 
 def side_of(case_id: str) -> str:
     """`dev` for about three of ten cases, else `test`.
 
-    Whole cases go to one side, because questions of one conversation share its words. The side
-    depends only on the case's id, so it is the same in every run, on every machine, and in every
-    part of the data.
+    All questions of a case are on one side, because they share its words. The side depends only on
+    the case's id, so it is the same in every run, on every machine, and in every part of the data.
     """
     digest = hashlib.sha256(f"memeval split {SPLIT_SEED} {case_id}".encode()).digest()
     return "dev" if int.from_bytes(digest[:8], "big") < DEV_SHARE * 2**64 else "test"
@@ -98,7 +97,7 @@ def draw(questions: Sequence[PoolQuestion], size: int, seed: int) -> Sample:
 
 
 def allocate(counts: Mapping[CategoryId, int], size: int) -> dict[CategoryId, int]:
-    """How many questions each category gets: its share, by largest remainders.
+    """The number of questions for each category: its share, by largest remainders.
 
     A small category gets two, or one if the sample is too small for that. Raises `UserError` if
     `size` is smaller than the number of categories.

@@ -1,4 +1,4 @@
-"""The settings of every data set: which of its questions are asked."""
+"""The settings of every data set, which select the questions to ask."""
 
 from dataclasses import dataclass, fields
 from typing import Literal
@@ -26,7 +26,7 @@ class DatasetSettings:
     limit_cases: int | None = at(RUN, least=1)
     """Uses the first N cases that have a question to ask."""
     limit_questions: int | None = at(RUN, least=1)
-    """Asks the first N questions of each case: a biased cut, which every table names."""
+    """Asks the first N questions of each case: a biased cut, which every table flags."""
     sample: int | None = at(RUN, least=1)
     """Asks N questions that are drawn from all cases, stratified by category; figures are weighted
     accordingly.
@@ -41,8 +41,8 @@ class DatasetSettings:
     """
     allow_unpinned: bool = at(RUNTIME, False)
     canaries: int = at(PREPARE, 0, least=0, most=100, **{OPTIONAL: True})
-    """Number of facts of other users, and of stored orders, that are planted into each
-    conversation; see `memeval.datasets.canaries`.
+    """Number of other users' facts, and of injected instructions, to plant into each conversation;
+    see `memeval.datasets.canaries`.
     """
     canary_seed: int | None = at(PREPARE, **{OPTIONAL: True})
     """Determines which canaries are planted, and where; None uses the seed of the run."""

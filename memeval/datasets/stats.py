@@ -14,7 +14,7 @@ NOUNS = ("cases", "sessions", "turns", "questions")
 
 
 def counts(cases: Iterable[EvalCase]) -> Counter[str]:
-    """How many cases, sessions, turns and questions there are."""
+    """Numbers of cases, sessions, turns and questions."""
     total: Counter[str] = Counter()
     for case in cases:
         turns = sum(len(session.turns) for session in case.sessions)

@@ -26,7 +26,7 @@ MOST_BYTES = 8 << 30
 
 
 class FetchLimits(Struct, frozen=True):
-    """Limits that the user sets, and values that are expected if none are registered."""
+    """The user's limits, and expected values for a file without registered ones."""
 
     max_bytes: int | None = None
     """Maximum number of bytes; None allows the registered size and 1 % more."""
@@ -89,7 +89,7 @@ class Transfer(Struct, frozen=True):
         return done > 0
 
     def _copy(self, response: HTTPResponse, done: int) -> None:
-        # This header may contain anything; a number of 20 or more digits is not a size.
+        # This header may contain any text; a number of 20 or more digits is not a size.
         length = response.headers.get("Content-Length", "")
         announced = None
         if length.isdecimal() and len(length) < 20:
@@ -118,7 +118,7 @@ class Transfer(Struct, frozen=True):
             )
 
     def _refuse(self, what: str, most: int) -> NoReturn:
-        """Discards the part, and raises `WorldError` because too much is sent."""
+        """Discards the part, and raises `WorldError`: the server sends too much."""
         self.part.discard()
         size = self.info.size_bytes
         registered = f"{size:,} bytes are registered" if size else "no size is registered"

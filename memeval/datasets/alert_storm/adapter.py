@@ -1,4 +1,4 @@
-"""Alert storms: generated ones with known root causes, and the alert lines of a real log."""
+"""Alert storms: generated with known root causes, or the alert lines of a real log."""
 
 import json
 import re
@@ -171,7 +171,7 @@ class AlertStorm(NetOps):
             "seed": self.settings.seed,
             "version": VERSION,
         }
-        # Left out for a single storm, so its digest is the same as before histories were added.
+        # Left out for a single storm, to keep its digest from before histories were added.
         if self.settings.storms_per_case > 1:
             given["storms_per_case"] = self.settings.storms_per_case
             given["version"] = HISTORY_VERSION

@@ -49,10 +49,11 @@ ROUTING = ("bgp_session_down", "ospf_adjacency_down")
 KINDS_PER_STORM = 4
 """Kinds of symptoms in a storm of a history, besides the lost neighbour."""
 GAP_DAYS = range(33, 60)
-"""Days from a storm of a history to the month of the next one, which is always another month."""
+"""Days from a storm of a history to the month of the next storm, which is always a different
+month."""
 DAYS = range(13, 29)
-"""Days of the month, of which each storm of a history has another one. None is the number of a
-month, so two dates share only the year or the month, and no judge takes one for the other.
+"""Days of the month; each storm of a history has a different one. All are above 12, so two dates
+share only the year or the month, and judges don't confuse them.
 """
 LINK_KINDS: Mapping[str, str] = {"link_down": "the link went down", "link_up": "the link came up"}
 SEVERITIES = ("critical", "major", "minor", "warning")
@@ -91,7 +92,7 @@ class Alert(Struct, frozen=True, kw_only=True):
 
 
 class Storm(Struct, frozen=True):
-    """Alerts and the truth behind them."""
+    """Alerts and their true causes."""
 
     alerts: tuple[Alert, ...]
     """In order of time."""
@@ -188,8 +189,7 @@ def _storm(
         rng=rng,
     )
 
-    # Sorted because the order of a set of strings differs between processes, and so would the
-    # draws.
+    # Sorted, because the order of a set of strings, and so the draws, differ between processes.
     devices = sorted(set(net.devices) - silent)
     lines = [
         *firsts,

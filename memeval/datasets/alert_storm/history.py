@@ -1,5 +1,5 @@
-"""Several storms of one network in one case, and the questions that a later one raises for an
-operator: has this been seen before, and when?
+"""Several storms of one network in one case, and an operator's questions in a later one: has this
+been seen before, and when?
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -115,7 +115,8 @@ def _when(
 
     `past` holds the lines of each storm by key. All lines of a storm have the same day.
     """
-    # Not "has it been …?": a judge that searches the answer for the gold finds "no" in many words.
+    # Not "has it been …?": a judge that searches the answer for the gold "no" finds it in many
+    # words.
     for lines in reversed(past):
         if lines.keys() >= set(keys):
             evidence = [lines[key] for key in keys]

@@ -1,4 +1,4 @@
-"""Material for the questions about an alert storm, and wording that they share."""
+"""Material and shared wording for the questions about an alert storm."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ class StormMaterial(Struct, frozen=True, dict=True):
 
     @property
     def now(self) -> datetime:
-        """When all questions are asked: at the start of the minute after the last alert."""
+        """The time of all questions: the start of the minute after the last alert."""
         # Questions that name the latest state must be asked after it.
         return self.shown[-1].alert.time.replace(second=0, microsecond=0) + timedelta(minutes=1)
 

@@ -178,7 +178,7 @@ def latest_device(material: StormMaterial) -> Iterator[Draft]:
 
 
 def severity(material: StormMaterial) -> Iterator[Draft]:
-    """Asks for the severity of alerts whose lines contradict each other."""
+    """Asks for the severity of alerts with contradictory lines."""
     for _, lines in material.draw_differing(material.identities, "severity"):
         text = (
             f"The lines on {name_alert(lines[0].alert)} contradict each other. What is its "
@@ -229,4 +229,4 @@ OVER_STORMS: Sequence[Callable[[StormMaterial], Iterator[Draft]]] = (
     *(link_state, latest_kind, latest_device),
     *(silent_device, unknown_device, unknown_kind),
 )
-"""The templates whose questions mean the same over several storms."""
+"""The templates whose questions also apply to several storms."""

@@ -1,4 +1,4 @@
-"""Networks of devices, and how trouble spreads in them from root causes."""
+"""Networks of devices, and the spread of trouble in them from root causes."""
 
 import heapq
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ class Spread(Struct, frozen=True):
     """The neighbour that the trouble came from; root causes have no entry."""
 
     def root(self, device: str) -> str:
-        """The root cause behind a device's trouble."""
+        """The root cause of a device's trouble."""
         while device in self.upstream:
             device = self.upstream[device]
 

@@ -36,10 +36,10 @@ class BeamSettings(DatasetSettings):
 
     tier: Literal["100k", "500k", "1m", "10m"] = at(PREPARE, "100k")
     """Approximate length of the chats, in tokens."""
-    # Two corpora share one name: in 100K the runner's files have 5,094 messages, and the full chats
+    # Two corpora have one name: in 100K the runner's files have 5,094 messages, the full chats
     # 5,732.
     corpus: Literal["runner", "full"] = at(PREPARE, "runner")
-    """`runner` is what the official runner reads: a chat's truncated file if it has one. `full`
+    """`runner` reads the same as the official runner: a chat's truncated file if it has one. `full`
     reads the whole chats.
     """
     cut_markers: bool = at(PREPARE, True)
@@ -219,8 +219,8 @@ class Beam(Dataset):
         if self.settings.corpus == "full":
             return WHOLE
 
-        # If a chat's truncated file was not downloaded, its whole file is not read instead: that
-        # would be another corpus.
+        # A missing truncated file is not replaced with the whole file: that would be another
+        # corpus.
         name = (folder / TRUNCATED).relative_to(self.path).as_posix()
         if (folder / TRUNCATED).is_file() or any(file.name == name for file in self.info.files):
             return TRUNCATED

@@ -65,8 +65,8 @@ class BeamJudge(ModelJudge):
             scores.append(verdict.score)
 
         if question.category == EVENT_ORDERING:
-            # The official scorer judges the items of event ordering, too: it stores that score,
-            # and reports `tau_norm`.
+            # The official scorer also judges the items of event ordering: it stores that score, but
+            # reports `tau_norm`.
             return await self._judge_order(question, answer, scores, tried)
 
         score = rubric_score(scores, self._settings.scoring)
@@ -98,7 +98,7 @@ class BeamJudge(ModelJudge):
         self, question: EvalQuestion, answer: str, scores: Sequence[float], tried: int
     ) -> Verdict:
         """The verdict on the order of events. Each line is matched to the first event that the
-        model calls the same and that no earlier line was matched to.
+        model calls the same, among those not yet matched.
         """
         # As published, headers and blank lines count as lines of the answer, and lower its score.
         lines = list(map(str.strip, answer.split("\n")))
@@ -171,7 +171,7 @@ class BeamJudge(ModelJudge):
     def _with_findings(
         self, answer: str, score: float, parts: dict[str, tuple[float, ...]]
     ) -> Verdict:
-        """The verdict with the model's findings part by part."""
+        """The verdict with the model's finding for each part."""
         reasons = []
         for name, values in parts.items():
             reasons.append(f"{name}: {', '.join(map(_score_text, values))}")

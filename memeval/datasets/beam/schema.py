@@ -121,7 +121,7 @@ def _session(chat: Chat, record: str, batch: Fields, *, cut_markers: bool) -> Se
     turns = []
     for message in messages:
         role, text = message.one_of("role", ROLES), message.text("content")
-        # A marker, sometimes followed by pieces of the chat's plan, reveals what is still to come.
+        # A marker, sometimes followed by pieces of the chat's plan, reveals later content.
         if cut_markers and "->->" in text:
             text = MARKER.sub("", text)
             chat.irregularities["markers"] += 1
@@ -181,8 +181,7 @@ def read_questions(path: Path, prefix: str, chat: Chat) -> tuple[EvalQuestion, .
 
 def _question(item: Fields, ability: str, question_id: str, chat: Chat) -> EvalQuestion:
     text = item.text("question")
-    # The rubric decides, and not the reference: in some temporal questions they contradict each
-    # other.
+    # The rubric decides, not the reference: in some temporal questions they contradict each other.
     rubric = tuple(item.texts("rubric"))
     if not text.strip():
         raise item.wrong("question", "is empty")

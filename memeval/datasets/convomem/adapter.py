@@ -1,6 +1,4 @@
-"""ConvoMem (2025): questions about what was said in a few messages, among conversations that do not
-matter.
-"""
+"""ConvoMem (2025): questions about a few messages among many irrelevant conversations."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -28,6 +28,6 @@ class ConvoMemJudge(YesNoJudge):
         if question.category in (PREFERENCE, IMPLICIT):
             return "rubric"
 
-        # As published, small omissions are forgiven only for user facts from several messages.
+        # As published, small omissions are accepted only for user facts from several messages.
         is_several = question.facets.get("n_evidence", "1") != "1"
         return "several" if question.category == USER and is_several else "fact"

@@ -109,7 +109,7 @@ def _evidence(
     item: Fields, turns: Mapping[tuple[str, str], Sequence[str]]
 ) -> tuple[str, ...] | None:
     """The turns of all cited messages. None if a message does not match exactly one turn, because
-    the remaining turns would be measured as if they were all the evidence.
+    the remaining turns would count as all the evidence.
     """
     evidence: dict[str, None] = {}
     is_placed = True

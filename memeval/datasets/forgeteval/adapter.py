@@ -57,10 +57,10 @@ class ForgetEvalRow(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class ForgetEvalSettings(DatasetSettings):
-    """How the cases are asked."""
+    """Settings of ForgetEval cases."""
 
     probed: bool = at(ANSWER, False)
-    """Whether each forbidden string is also a query, whose results must not contain it."""
+    """Whether each forbidden string is also used as a query, whose results must not contain it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -38,7 +38,7 @@ def read_benchmark(
     dataset.open()
     messages: list[Message] = []
     questions: list[tuple[str, dict[str, Any]]] = []
-    # A case without questions is imported, too: they may still be written.
+    # A case without questions is also imported: questions may be written later.
     for case in dataset.read():
         messages += _messages(case, log)
         for question in case.questions:
@@ -75,7 +75,7 @@ def _question(question: EvalQuestion, case: EvalCase, dataset: Dataset) -> dict[
         "answer": [],
         "category": NOT_IN_CATEGORY.sub("_", name)[:60],
     }
-    # Without answers a refusal is right: LongMemEval's gold then only says why.
+    # Without answers a refusal is right: LongMemEval's gold is then only an explanation.
     if question.answerable:
         fields["answer"] = list(question.gold)
 

@@ -79,7 +79,7 @@ def cut_windows(
 
 
 def sorted_by_time(messages: Sequence[Message], log: ImportLog) -> list[Message]:
-    """The messages, each session in order of time, for formats whose order means nothing.
+    """The messages, each session in order of time, for formats without a defined order.
 
     A message without a time follows the message before it.
     """
@@ -91,7 +91,7 @@ def sorted_by_time(messages: Sequence[Message], log: ImportLog) -> list[Message]
         if by_time == timed:
             continue
 
-        # Many exports start with the newest message: messages of equal time are then reversed, too.
+        # Many exports start with the newest message: then messages of equal time are also reversed.
         if timed == sorted(timed, key=itemgetter(0), reverse=True):
             by_time = timed[::-1]
 
@@ -141,7 +141,7 @@ class _TurnWriter:
         self.log = log
 
     def session(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """A session; times that run backwards within it are left out."""
+        """A session; times out of order within it are left out."""
         self.sessions += 1
         turns = []
         latest = datetime.min

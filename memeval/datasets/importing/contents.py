@@ -1,4 +1,4 @@
-"""The records of a JSON or JSON Lines file, whatever its encoding."""
+"""The records of a JSON or JSON Lines file in any encoding."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def records_of(content: bytes, path: Path, log: ImportLog) -> list[Any]:
     content = _as_utf8(content, log)
     lines = list(filter(bytes.strip, content.splitlines(keepends=True)))
     values, bad = _lines(lines, log)
-    # Single lines of an indented file are not JSON, except for a few brackets.
+    # Single lines of an indented file are not JSON, except a few brackets.
     if values and 2 * bad <= len(lines) and isinstance(values[0], dict | list):
         log.leave_out(BAD_LINES, bad)
         return values

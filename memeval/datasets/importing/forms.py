@@ -1,4 +1,4 @@
-"""The formats that can be imported, and how each is recognised."""
+"""The formats that can be imported, and the rule that recognises each."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

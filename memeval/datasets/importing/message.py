@@ -1,4 +1,4 @@
-"""A message of an export on its way into a case, and the log of what is left out or converted."""
+"""A message of an export that becomes part of a case, and the log of omissions and conversions."""
 
 import re
 from collections import Counter
@@ -35,7 +35,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
 
 class ImportLog(Struct):
-    """Counts of what was left out, and of how the rest was read."""
+    """Counts of omissions and conversions."""
 
     left_out: Counter[str] = field(default_factory=Counter)
     conversions: Counter[str] = field(default_factory=Counter)

@@ -54,7 +54,7 @@ def read_telegram(records: Sequence[Any], location: str, log: ImportLog) -> Iter
                 log.leave_out("messages without text")
             else:
                 speaker = key_of(message.get("from")) or key_of(message.get("from_id")) or "unknown"
-                # The date is in an unknown time zone.
+                # The time zone of the date is unknown.
                 time = read_time(message.get("date_unixtime") or message.get("date"), log)
                 number = key_of(message.get("id"))
                 yield Message(

@@ -46,7 +46,7 @@ def read_questions(
     location = f"{table.path}: column 'time'"
     date_format = format_of([_cell(row, "time") for row in rows], location, date_format)
     if date_format is not None:
-        # It is in use, even if all times that it fits are in ISO 8601, too, and stay as they are.
+        # It counts as used even if all times that it fits are also ISO 8601 and stay unchanged.
         log.note_conversion(BY_FORMAT.format(date_format), 0)
 
     return [(_cell(row, "case_id"), dict(_question(row, date_format, log))) for row in rows]

@@ -1,4 +1,4 @@
-"""Reads the files of an import, and makes cases of them."""
+"""Reads the files of an import and creates cases from them."""
 
 import json
 import re
@@ -64,7 +64,7 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
     case: str | None = None
     """Key of the messages whose values are the cases."""
     windows: int | None = None
-    """Number of spans of time that are the cases instead."""
+    """Number of time windows to use as cases instead."""
 
 
 class Imported(Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class Imported(Struct, frozen=True, kw_only=True):
 
     form: str
     case: str
-    """What a case is: a key of the messages, `all` or `window of time`."""
+    """The unit of a case: a key of the messages, `all` or `window of time`."""
     cases: Sequence[Mapping[str, Any]]
     log: ImportLog
 
@@ -113,7 +113,7 @@ def import_files(
         case = "window of time"
         groups = cases.cut_windows(messages, options.windows, log)
     else:
-        # A table need not say to which conversation a message belongs.
+        # A table may lack the conversation of a message.
         is_guess = form == "table" and not options.case
         if is_guess and not any(case in message.keys for message in messages):
             case = cases.ALL
@@ -143,7 +143,7 @@ class _Reader(Struct):
     """Names of Slack's users by id."""
     labels: set[str] = field(default_factory=set)
     folders: dict[str, list[Path]] = field(default_factory=dict)
-    """The different places of the folders of each name."""
+    """The paths of the folders of each name."""
 
     def read(self, file: SourceFile) -> None:
         content = file.read()

@@ -20,7 +20,7 @@ MESSAGE_SUBTYPES = (
     "file_share",
     "file_comment",
 )
-"""Subtypes of messages that say something; others report joins, renames and the like."""
+"""Subtypes of messages with content; others report joins, renames and the like."""
 
 
 def is_slack(record: Mapping[str, Any]) -> bool:

@@ -30,7 +30,7 @@ MOST_IN_ALL = 1 << 31
 MOST_RATIO = 500
 """Limit for the ratio of unpacked to packed bytes. Chats reach 20; only zip bombs reach 1,000."""
 RATIO_FROM = 1 << 20
-"""Files up to this size do no harm, whatever their ratio."""
+"""Files up to this size are harmless at any ratio."""
 BLOCK = 1 << 18
 UNREADABLE = (
     zipfile.BadZipFile,
@@ -116,7 +116,7 @@ class _Budget(Struct):
     remaining: int = MOST_IN_ALL
 
     def read(self, file: IO[bytes], path: Path, name: str, packed: int) -> bytes:
-        """The whole file, as long as it stays within the bounds."""
+        """The whole file, if it stays within the bounds."""
         most = min(self.remaining, MOST_BYTES, max(MOST_RATIO * packed, RATIO_FROM))
         blocks, size = [], 0
         while block := file.read(BLOCK):
@@ -187,7 +187,7 @@ def _archive_files(path: Path, budget: _Budget, stack: ExitStack) -> list[Source
             "get the export again",
         ) from error
 
-    # An Excel file is an archive, too.
+    # An Excel file is also an archive.
     if WORKBOOK in archive.namelist():
         return [_single_file(path, budget)]
 
@@ -230,7 +230,7 @@ def _read_entry(
 
 
 def is_workbook(content: bytes) -> bool:
-    """Whether content is an Excel file, which is a zip archive, too."""
+    """Whether content is an Excel file, which is also a zip archive."""
     if not content.startswith(ZIP_MARK):
         return False
 

@@ -34,7 +34,7 @@ USUAL: Mapping[str, tuple[str, ...]] = {
 }
 """Usual column names of each field, in upper or lower case, with spaces, hyphens or underscores."""
 KEYS = ("speaker", "session", "conversation", "thread", "channel", "user")
-"""Fields that messages can be grouped by, whatever their columns are called."""
+"""Fields that messages can be grouped by, under any column name."""
 NEEDED = ("speaker", "text")
 DELIMITERS = (",", ";", "\t", "|")
 QUESTION = "question"

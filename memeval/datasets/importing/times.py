@@ -16,7 +16,7 @@ UNREADABLE = "times that could not be read (their messages are kept)"
 BY_FORMAT = "timestamps as {}"
 EARLIEST, LATEST = datetime(1970, 1, 2, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 LEAST_YEAR = 1000
-"""Earlier years have fewer digits, and are typing errors."""
+"""Earlier years have fewer digits and are typing errors."""
 NUMBER = re.compile(r"\d{9,19}(?:\.\d+)?")
 YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:[ T]+(\d{1,2})(?=:)|(?!\d))")
 """A date and the hour of its time, if any: spreadsheets write 2024/5/6 9:30."""

@@ -1,4 +1,4 @@
-"""Incidents of real systems: the past as dated narratives, and questions about it that are asked
+"""Incidents of real systems: past incidents as dated narratives, and questions about them, asked
 when later incidents begin.
 """
 
@@ -43,13 +43,13 @@ class IncidentSettings(DatasetSettings):
     root_causes_per_case: int = at(ANSWER, 20, least=0)
     """Maximum number of later incidents per system whose root cause is asked for, in addition."""
     runbooks: bool = at(PREPARE, False)
-    """Whether the memory also contains how incidents were handled, and runbooks that are revised.
+    """Whether the memory also contains the handling of incidents, and runbooks with revisions.
     Their steps are invented.
     """
     handling_per_case: int = at(ANSWER, 20, least=0)
     """Maximum additional questions per system about handling and runbooks; with `runbooks`."""
     seed: int = at(PREPARE, 0)
-    """Chooses words and questions, never facts."""
+    """Determines words and questions, never facts."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""Questions about how incidents were handled, and about runbooks, whose newest revision counts."""
+"""Questions about the handling of incidents, and about runbooks, whose newest revision counts."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime

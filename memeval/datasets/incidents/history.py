@@ -43,7 +43,7 @@ class IncidentHistory(Struct, frozen=True, dict=True):
 
     @cached_property
     def faults(self) -> dict[str, list[PastIncident]]:
-        """Incidents by fault, without those that have none."""
+        """Incidents by fault, without those that name no fault."""
         return group((past.incident.fault, past) for past in self.past if past.incident.fault)
 
     @cached_property
@@ -76,7 +76,7 @@ class IncidentHistory(Struct, frozen=True, dict=True):
 
     @property
     def now(self) -> datetime:
-        """When questions about the past are asked: when the first later incident begins."""
+        """The time of questions about the past: the start of the first later incident."""
         return self.later[0].time
 
     def alone(self, past: PastIncident) -> bool:
@@ -113,5 +113,5 @@ def names_of(incident: Incident) -> tuple[str, ...]:
 
 
 def minute_of(past: PastIncident) -> datetime:
-    """When an incident began, to the minute, as in the narratives."""
+    """The start of an incident, to the minute, as in the narratives."""
     return past.incident.time.replace(second=0)

@@ -15,7 +15,7 @@ def ranking(answer: str, candidates: Collection[str]) -> list[str]:
     Case does not count, and any characters may replace a name's `_`. If one name is a prefix of
     another, the longer one counts.
     """
-    # Nothing has to be escaped: names are shown as letters, digits and `_` (`one_word`).
+    # No escaping is needed: names are shown as letters, digits and `_` (`one_word`).
     patterns = {
         re.sub("_+", r"[\\W_]+", name.lower()): name
         for name in sorted(candidates, key=len, reverse=True)

@@ -59,7 +59,7 @@ def fault_count(history: IncidentHistory) -> Iterator[Draft]:
     for name, records in history.certain(history.components):
         by_fault = group((past.incident.fault, past) for past in records if past.incident.fault)
         for fault, own in by_fault.items():
-            # A count of one would need no more than one session.
+            # A count of one would need only one session.
             if len(own) > 1:
                 text = f"How many times did component {name} have fault {fault}?"
                 gold = count_golds(len(own), "time")
@@ -129,8 +129,8 @@ def root_causes(history: IncidentHistory) -> Iterator[Draft]:
             before += history.components[name]
 
         like = [past for past in before if past.incident.fault == later.fault]
-        # Incidents of the same fault are the better evidence; without any, all incidents of the
-        # component are.
+        # Incidents of the same fault are better evidence; without any, all incidents of the
+        # component count.
         best, gold = like or before, names_of(later)
         yield history.ask("MR", "root_cause", text, gold, *best, at=later.time, form=UP_TO_FIVE)
 
@@ -164,7 +164,7 @@ def first_with(history: IncidentHistory) -> Iterator[Draft]:
 def next_after(history: IncidentHistory) -> Iterator[Draft]:
     pairs = [pair for pair in pairwise(history.past) if all(map(history.alone, pair))]
     for past, after in draw(history.rng, pairs, MOST_PER_TEMPLATE):
-        # The question names the first incident's components, which must not give the answer away.
+        # The question names the first incident's components, which must not reveal the answer.
         if not set(past.incident.components) & set(after.incident.components):
             text = (
                 f"Which component had the next incident after the one of "

@@ -1,7 +1,6 @@
-"""Runbooks that change over time, and how incidents were handled by them.
-
-The tables don't say how an incident was handled: steps are drawn from a list by seed, and when a
-runbook is revised follows from the table.
+"""Runbooks that change over time, and the handling of incidents by them. The tables don't describe
+the handling: steps are drawn from a list by seed, and the table determines when a runbook is
+revised.
 """
 
 from collections import Counter
@@ -22,7 +21,7 @@ MOST_REVISIONS = len(STEPS) // STEPS_EACH
 
 
 class Handling(Struct, frozen=True):
-    """How one incident was handled, and the revision of its fault's runbook."""
+    """The handling of one incident, and the revision of its fault's runbook."""
 
     steps: str
     """Steps of the runbook in force; for a fault's first incident, those of the first revision."""
@@ -33,7 +32,7 @@ class Handling(Struct, frozen=True):
 
 
 def handle(seed: int, system: str, incidents: Sequence[Incident]) -> list[Handling | None]:
-    """How each of the incidents, in order of time, was handled; None for those without a fault.
+    """The handling of each incident, in order of time; None for those without a fault.
 
     A runbook is written after a fault's first incident, and revised after the second, fourth,
     eighth and so on. No revision has a step of an earlier one.

@@ -56,7 +56,7 @@ def read_source(info: DatasetInfo, path: Path) -> SourceTable:
         rows += _incidents(file, content)
 
     check_names(path, rows)
-    # Compared as shown, because two rows that look alike in the memory are one incident.
+    # Compared as shown, because two rows that look the same in the memory are one incident.
     once = tuple(dict.fromkeys(map(as_shown, rows)))
     notes = list(_clock_notes(contents))
     if len(once) < len(rows):

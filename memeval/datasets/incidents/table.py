@@ -34,11 +34,11 @@ class Incident(Struct, frozen=True):
     components: tuple[str, ...]
     """Root causes, usually one; shown as single words."""
     level: str = ""
-    """Kind of the component (`pod`, `node`, `service`); empty if the table does not say."""
+    """Kind of the component (`pod`, `node`, `service`); empty if unknown."""
     fault: str = ""
-    """Name of the fault; empty if the table does not say."""
+    """Name of the fault; empty if unknown."""
     duration_s: int | None = None
-    """Duration in whole seconds; None if the table does not say."""
+    """Duration in whole seconds; None if unknown."""
 
 
 class SourceTable(Struct, frozen=True):
@@ -71,8 +71,8 @@ def write_normalized(file: IO[str], incidents: Sequence[Incident]) -> int:
 
 
 def check_names(path: Path, incidents: list[Incident]) -> None:
-    """Raises `UserError` if two names of one system would be shown alike. Case is ignored, because
-    judges ignore it, too.
+    """Raises `UserError` if two names of one system would look the same. Case is ignored, as by
+    judges.
     """
     spelt: dict[tuple[str, str, str], str] = {}
     for row in incidents:

@@ -45,7 +45,7 @@ class PastIncident(Struct, frozen=True):
 
     incident: Incident
     ids: Mapping[str, str]
-    """Its turn ids by part (see `SPEAKERS`); a part about which nothing is known is missing."""
+    """Its turn ids by part (see `SPEAKERS`), without unknown parts."""
     handling: Handling | None
     """None without runbooks, or if the table names no fault."""
 
@@ -59,7 +59,7 @@ def narrate(
     rng: Random, incidents: Sequence[Incident], handlings: Sequence[Handling | None]
 ) -> tuple[list[PastIncident], tuple[Session, ...]]:
     """The incidents, in order of time, as sessions `s1`, `s2` … of one or two turns, plus one or
-    two about how the incident was handled, if that is known.
+    two about the handling of the incident, if known.
     """
     past, sessions = [], []
     for number, (incident, handling) in enumerate(zip(incidents, handlings, strict=True), start=1):

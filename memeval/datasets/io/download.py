@@ -1,6 +1,4 @@
-"""Opens a URL for a download: follows only safe redirects, and has a message for each reason why
-the URL can't be reached.
-"""
+"""Opens a URL for a download: follows only safe redirects, and explains why it is unreachable."""
 
 import socket
 import ssl

@@ -49,13 +49,13 @@ class Mistakes(Struct):
     """Location of the page that documents the schema."""
     strict: bool = False
     """Whether unknown fields, and times in another form than `TIME`, are mistakes. If not, unknown
-    fields are counted, and all of ISO 8601 is read.
+    fields are counted, and any ISO 8601 time is accepted.
     """
     messages: list[str] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
     """Fields that the schema does not know, such as `question.difficulty`, and their counts."""
     aliases_used: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Aliases of fields, the field that each was taken for, and how often."""
+    """Aliases of fields: the field that each was read as, and how often."""
 
     def refuse(self) -> None:
         """Raises `UserError` if there are mistakes, and lists up to `MOST_SHOWN` of them."""

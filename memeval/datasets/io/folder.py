@@ -60,7 +60,7 @@ def check_files(
 
 
 def digest_of_files(digests: Mapping[str, str]) -> str:
-    """sha256 of files' hashes and names together: some names say what is in the file."""
+    """sha256 of files' hashes and names together: some names carry information."""
     whole = sha256()
     for name, digest in digests.items():
         whole.update(f"{name}\0{digest}\n".encode())

@@ -15,15 +15,15 @@ BLOCK = 1 << 16
 def stream_list(path: Path) -> Iterator[Any]:
     """Yields the items of the list in a file: integers as int, other numbers as float.
 
-    Raises `UserError` naming file and item if the file is not a list or is damaged, so that the
-    items before the damage are never taken for the whole list.
+    Raises `UserError` naming file and item if the file is not a list or is damaged, so the items
+    before the damage are never mistaken for the whole list.
     """
     import ijson  # type: ignore[import-untyped]
 
     count = 0
     try:
         with path.open("rb") as file:
-            # ijson yields nothing for a file that is not a list, as if it were an empty one.
+            # For a file that is not a list, ijson yields nothing, as for an empty list.
             _check_list(file, path)
             for item in ijson.items(file, "item", buf_size=BLOCK, use_float=True):
                 yield item

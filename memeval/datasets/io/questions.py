@@ -88,10 +88,10 @@ def turn_id(position: int) -> str:
 
 
 class OrderCheck(Struct):
-    """Notes times that run backwards: the memory gets the texts in the file's order."""
+    """Notes times out of order: the memory gets the texts in the file's order."""
 
     what: str
-    """What has the later time, for the message about a mistake in the field `time`."""
+    """The thing with the later time, for messages about the field `time`."""
     latest: datetime | None = None
 
     def check(self, time: datetime | None, place: Place) -> None:

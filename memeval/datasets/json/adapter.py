@@ -24,7 +24,7 @@ from memeval.results.files import stamp_of
 
 @dataclass(frozen=True)
 class OwnJsonSettings(DatasetSettings):
-    """Which questions are asked."""
+    """Settings of `dataset=json`."""
 
     status: Literal["reviewed", "all"] = at(RUN, "reviewed")
     """`reviewed` asks only questions that people wrote or accepted; `all` also asks unreviewed ones
@@ -33,7 +33,7 @@ class OwnJsonSettings(DatasetSettings):
 
 
 class OwnJson(OwnFile):
-    """Reads a file of cases. Of JSON Lines, only one case at a time is in memory."""
+    """Reads a file of cases. With JSON Lines, only one case at a time is in memory."""
 
     settings_type: ClassVar[type[DatasetSettings]] = OwnJsonSettings
     manifest: FrozenManifest | None = None
@@ -61,7 +61,7 @@ class OwnJson(OwnFile):
         self.check_categories(reader.categories)
         name = reader.name
         if name in DATASETS:
-            # The runs of a file called locomo must not be filed among those of LoCoMo.
+            # A user's file called locomo must not share an experiment with LoCoMo.
             name = f"own {name}"
 
         return self._loaded(

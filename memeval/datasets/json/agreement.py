@@ -1,4 +1,4 @@
-"""How far the reviewers of a user's own questions agree."""
+"""Agreement of the reviewers of a user's own questions."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -33,7 +33,7 @@ class ReviewAgreement(Struct, frozen=True, kw_only=True):
 
 
 def review_agreement(cases: Sequence[Mapping[str, Any]]) -> ReviewAgreement:
-    """How far reviewers agree, over cases in their written form."""
+    """Agreement of all reviewers, from cases in their written form."""
     decisions_of: dict[str, Mapping[str, str]] = {}
     case_ids: dict[str, str] = {}
     reviewers: set[str] = set()
@@ -53,7 +53,7 @@ def review_agreement(cases: Sequence[Mapping[str, Any]]) -> ReviewAgreement:
 
 
 def agreement_text(pair: ReviewerPair) -> str:
-    """A pair in words: `Ana and Ben: κ 0.71 [0.50, 0.92], they differ on 5 of 50 questions`."""
+    """A pair as text: `Ana and Ben: κ 0.71 [0.50, 0.92], they differ on 5 of 50 questions`."""
     differ = f"they differ on {len(pair.differing):,} of {pair.count:,} questions"
     kappa = "κ is not defined"
     if pair.kappa is not None:

@@ -31,9 +31,10 @@ class OwnDocument(Struct):
     cases: list[dict[str, Any]]
     """The cases as written."""
     checked: list[EvalCase]
-    """The cases as read, with all their questions, whatever their status."""
+    """The cases as read, with all their questions, regardless of status."""
     stamp: tuple[int, ...]
-    """Stamp of the file as last read or written; another one shows that someone else changed it."""
+    """Stamp of the file as last read or written; a different stamp shows that someone else changed
+    it."""
     _texts: dict[int, str] = field(default_factory=dict)
     """JSON of the cases by position: a decision changes only one case of a large file."""
 
@@ -142,7 +143,7 @@ def lock_file(path: Path) -> Iterator[None]:
 
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # While this process waited, the name may have become that of a new file.
+            # While this process waited, a new file may have taken the name.
             if os.fstat(descriptor).st_ino == path.stat().st_ino:
                 yield
                 return

@@ -41,7 +41,7 @@ class FrozenManifest(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     """Cases, sessions, turns and questions."""
     sides: dict[str, str] = {}
-    """`dev` or `test` by case; empty if the data set has no split of its own."""
+    """`dev` or `test` by case; empty if the data set defines no split."""
     licence: str = ""
     sources: list[str] = []
     """The files or frozen sets that it was made from, as name and sha256."""

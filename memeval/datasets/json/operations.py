@@ -1,5 +1,5 @@
-"""What happens to a memory between the sessions of a case: its operations, and the questions that
-are asked before the end.
+"""Events between the sessions of a case: operations on the memory, and questions asked before the
+end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ OPERATIONS: Mapping[str, type[OperationEntry]] = {
     OperationKind.REINGEST: ReingestEntry,
 }
 LIFE_FIELDS = ("asked_after", "forgotten")
-"""Fields of a question about what happens between sessions."""
+"""Fields of a question that relate to events between sessions."""
 
 
 def session_id(position: int) -> str:
@@ -121,7 +121,7 @@ def with_checkpoint(
     *,
     changes_memory: bool,
 ) -> EvalQuestion:
-    """A question with the session after which it is asked and, if something happens to the memory
+    """A question with the session after which it is asked and, if operations change the memory
     (`changes_memory`), the values that show what is known and what is gone. Mistakes are noted.
     """
     if entry.asked_after is not None:
@@ -139,7 +139,7 @@ def with_checkpoint(
         texts = [names.texts[turn_id] for turn_id in question.evidence]
         kind = RETURNED if question.category == RETURNED else DELETED
         traces = Traces(kind=kind, deleted=forgotten, probes=(*forgotten, *texts))
-        # The turns that contained the value are not evidence: finding them is no merit.
+        # The turns that contained the value are not evidence: finding them earns no credit.
         return replace(question, traces=traces, evidence=())
 
     if not changes_memory or not question.gold:
@@ -153,7 +153,7 @@ def with_checkpoint(
 
 
 def changes_memory(operations: Sequence[EvalOperation], questions: Sequence[Any]) -> bool:
-    """Whether something happens to a memory between the sessions of a case."""
+    """Whether a case changes or queries the memory between its sessions."""
     fields = set().union(*(value for value in questions if isinstance(value, dict)))
     return bool(operations) or not fields.isdisjoint(LIFE_FIELDS)
 

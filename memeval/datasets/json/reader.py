@@ -129,7 +129,7 @@ class OwnReader(Struct, dict=True):
     statuses: Counter[str] = field(default_factory=Counter)
     """Number of questions by status; those without a status are not counted."""
     left_out: frozenset[str] = frozenset()
-    """Statuses of questions that are checked, but left out of the cases."""
+    """Statuses of questions that are checked but left out of the cases."""
     stamp: tuple[int, ...] | None = None
     """Stamp of the file as it was checked; a file that changed since is refused. None: any."""
     stated_name: str | None = None

@@ -22,7 +22,7 @@ OPEN, CHANGED = "open", "changed"
 """States of a question that its reviewer has not decided, or that changed since the decision."""
 STATUS, REVIEWS = "status", "reviews"
 NOT_WORDING = frozenset({"id", STATUS, REVIEWS, META})
-"""Fields that may change without another look at the question."""
+"""Fields that may change without a new review of the question."""
 LONGEST_S = 86_400.0
 
 Question = dict[str, Any]
@@ -41,7 +41,7 @@ class ReviewChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     reason: str = ""
     """Why the question is rejected."""
     seconds: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_S)] = 0.0
-    """How long the reviewer looked at it."""
+    """Review time in seconds."""
 
 
 class ShownQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,13 +56,13 @@ class ShownQuestion(msgspec.Struct, frozen=True, kw_only=True):
     question: str
     answers: Sequence[str]
     given: Mapping[str, Sequence[str]]
-    """What else the file says about it, by heading: choices, older values, requests …"""
+    """Other content of the file about it, by heading: choices, older values, requests …"""
     evidence: list[int]
     state: str
-    """`open`, `changed`, or what the reviewer decided."""
+    """`open`, `changed`, or the reviewer's decision."""
     reason: str
     seconds: float | None
-    """How long the reviewer looked at it; None before a decision."""
+    """Review time in seconds; None before a decision."""
     version: str
     """Digest of everything shown. A change names the version that it is based on."""
 
@@ -84,13 +84,13 @@ class StaleError(UserError):
 
 @dataclass
 class ReviewFile:
-    """A file that one reviewer decides on. Each change is on disk when its method returns."""
+    """A file under review by one reviewer. Each change is on disk when its method returns."""
 
     path: Path
     reviewer: str
     disputed: bool = False
-    """Whether to show only the questions on which others differed, and which the reviewer had not
-    decided, when the file was opened.
+    """Whether to show only questions that others disputed and the reviewer had not decided when the
+    file was opened.
     """
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _undoable: list[tuple[str, Question, str]] = field(default_factory=list)
@@ -351,7 +351,7 @@ def _is_valid(review: Review, wording: str) -> bool:
 
 
 def _given(case: EvalCase, read: EvalQuestion, written: Question) -> dict[str, Sequence[str]]:
-    """What a reviewer has to know besides the question and its answers; without what is empty."""
+    """Whatever a reviewer needs besides the question and its answers; empty parts are left out."""
     requests = []
     for operation in case.operations:
         request = operation.forget or operation.correct

@@ -28,7 +28,7 @@ from memeval.records import (
 )
 
 CONVERSATION, OPERATION = "conversation", "operation"
-"""Channels through which a wish to forget or to correct is expressed; both by default."""
+"""Channels for requests to forget or correct; both by default."""
 FIRST, CHANGED, AGAIN, WISHES, CONSOLIDATED, LATER, IMPORTED = range(7)
 """Sessions: facts; changes; repetitions; wishes; three sessions of more talk."""
 SESSIONS = 7
@@ -45,10 +45,10 @@ class LifecycleSettings(DatasetSettings):
 
     n_cases: int = at(PREPARE, 24, least=1)
     languages: tuple[str, ...] = at(PREPARE, ("en", "de", "zh"))
-    """Languages, which the cases use in turn."""
+    """Languages of the cases, used in turn."""
     channel: Literal["conversation", "operation", "both"] = at(PREPARE, "both")
-    """How a wish to forget or to correct is expressed: in the conversation, as an operation on the
-    memory, or both.
+    """Channel of requests to forget or correct: in the conversation, as an operation on the memory,
+    or both.
     """
     tokens: int = at(PREPARE, 300, least=0, most=1_000_000)
     """Tokens of filler in each session."""
@@ -174,7 +174,7 @@ class CaseBuilder:
         return turn_id
 
     def _wish(self, session: int, words: str, operation: EvalOperation) -> str:
-        """Expresses a wish in a session, after it as an operation, or both; returns the turn."""
+        """Adds a request to a session, after it as an operation, or both; returns the turn."""
         turn_id = ""
         if self.settings.channel != OPERATION:
             turn_id = self._turn(session, words)
@@ -199,7 +199,7 @@ class CaseBuilder:
         return Session.of(session_id(session), self.lines[session], time=time, ids=ids)
 
     def time(self, session: int) -> datetime:
-        """When a session starts."""
+        """Start of a session."""
         return self.start + timedelta(days=DAYS_BETWEEN * session)
 
     # Questions, kind by kind.
@@ -277,7 +277,7 @@ class CaseBuilder:
             self._ask("corrected", right, evidence=(turn_id,), traces=traces, facets=facets)
 
     def _deletions(self) -> None:
-        """Adds facts that are to be forgotten, and their neighbours, form by form."""
+        """Adds facts to be forgotten, and their neighbours, form by form."""
         language = self.language
 
         plain = self.say(FIRST, self.fact("address"))
@@ -342,7 +342,7 @@ class CaseBuilder:
         after: int = WISHES,
         facets: Mapping[str, str] | None = None,
     ) -> None:
-        """Adds the wish to forget a fact, and the question whether it is gone."""
+        """Adds the request to forget a fact, and the question whether it is gone."""
         words = self.fill(self.language.forget, fact)
         about = f"{fact.name} {self.language.attributes[fact.attribute]['word']}"
         values, forget = (fact.value, *also), ForgetRequest(words=words, about=about)
@@ -357,7 +357,7 @@ class CaseBuilder:
         self._ask(kind, fact, text=text, traces=traces, facets=found, after=after)
 
     def _end_and_orders(self) -> None:
-        """Adds a value that expires, and a stored text that gives orders."""
+        """Adds a value that expires, and a stored text with instructions."""
         language = self.language
         visitor = self.fact("plan", value=days(self.time(CHANGED), self.code)[0])
         visitor = self.say(FIRST, visitor, language.expires)
@@ -395,7 +395,7 @@ class CaseBuilder:
 
     def _returns(self) -> None:
         """Adds deleted facts that are searched for again: after maintenance, after much more talk,
-        and after the session that stated them was imported again.
+        and after their session was imported again.
         """
         facts = {
             lifecycle.CONSOLIDATED: (self.say(FIRST, self.fact("plan")), CONSOLIDATED),

@@ -1,4 +1,4 @@
-"""Judges an answer by the values that it gives, in code: see `memeval.metrics.lifecycle`."""
+"""Judges an answer by the values that it contains, in code: see `memeval.metrics.lifecycle`."""
 
 from memeval.judges.contract import Judge, Metrics
 from memeval.metrics.lifecycle import AnswerOutcome, outcome
@@ -9,7 +9,7 @@ LABELS = {AnswerOutcome.RIGHT: Label.CORRECT, AnswerOutcome.REFUSED: Label.ABSTA
 
 
 class LifecycleJudge(Judge):
-    """Right if the answer gives the right value, and no value that was replaced, forgotten, planted
+    """Right if the answer contains the right value, and none that was replaced, forgotten, planted
     or another user's. The reason names the outcome.
     """
 

@@ -1,1 +1,1 @@
-"""Checks a finished run for anything that makes its figures look better than they are."""
+"""Checks a finished run for problems that make its figures look better than they are."""

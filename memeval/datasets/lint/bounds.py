@@ -1,5 +1,5 @@
-"""Compares a run with the others on its data. Controls bound the other systems: a run above its
-bound did not measure memory. A question on which all runs agree measures nothing.
+"""Compares a run with the others on its data. Controls are bounds for other systems: a run above
+its bound did not measure memory. A question with the same result in all runs measures nothing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,11 +16,11 @@ RANKS: Mapping[str, int] = {
     "full_history": 4,
     "oracle": 5,
 }
-"""Controls, from the one that has least of the conversation to the one that has most."""
+"""Controls, from the one with least of the conversation to the one with most."""
 BETWEEN = 3
 """Rank of all other systems: they have a part of the conversation, chosen by the question."""
 FEWEST_RUNS = 3
-"""Minimum number of runs that must agree on a question before that means something."""
+"""Minimum number of runs that must agree on a question to be reported."""
 SAME = ("dataset", "judge", "llm", "prompt", "stages", "compression_turn", "compression_unit")
 """Settings that must be equal, besides the data, for one run to bound another."""
 
@@ -57,7 +57,7 @@ def check_bounds(material: LintedRun) -> Iterator[Finding]:
 
 
 def same_everywhere(material: LintedRun) -> Iterator[Finding]:
-    """Questions that all of three or more comparable runs get right, or none does."""
+    """Questions that three or more comparable runs all get right, or all get wrong."""
     runs = [scores(material.records), *(rival.scores for rival in material.rivals)]
     if len(runs) < FEWEST_RUNS:
         return
@@ -90,7 +90,7 @@ def scores(records: Iterable[Record]) -> dict[str, float]:
 
 
 def rank_of(summary: RunSummary) -> int:
-    """How much of the conversation a run's system has."""
+    """Rank of a run's system by its share of the conversation."""
     return RANKS.get(system_of(summary), BETWEEN)
 
 

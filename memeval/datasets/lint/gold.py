@@ -1,4 +1,4 @@
-"""Finds gold answers that nobody said: in prompts, in settings, in memories."""
+"""Finds leaked gold answers: in prompts, in settings, in memories."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ def _golds_in(material: LintedRun, texts: Mapping[str, str]) -> Iterator[Hit]:
 
 
 def check_memories(material: LintedRun) -> Iterator[Finding]:
-    """Finds gold in contexts and memories of a case in which nobody said it."""
+    """Finds gold in contexts and memories of a case whose conversation does not contain it."""
     texts_by_case = {
         name: spaced(known_text(case)) for name, case in (material.cases or {}).items()
     }
@@ -73,7 +73,7 @@ def check_memories(material: LintedRun) -> Iterator[Finding]:
             continue
 
         runs = gold_runs(record.gold, record.question, LEAST_IN_MEMORY)
-        # A date may follow from the time of a turn: nobody has to say it.
+        # A date may follow from the time of a turn, without being said.
         unsaid = [run for run in runs if run not in known and not any(map(str.isdigit, run))]
         memory = stored.get(record.case_id, "")
         in_memory += _hits("the memory", memory, record.question_id, unsaid)
@@ -94,7 +94,7 @@ def _hits(source: str, text: str, question_id: str, runs: Sequence[str]) -> Iter
 
 
 def _findings(kind: str, what: str, why: str, hits: Iterable[Hit]) -> Iterator[Finding]:
-    """A finding per source, with all questions whose gold is there."""
+    """A finding per source, with all questions whose gold it contains."""
     questions: dict[str, dict[str, None]] = defaultdict(dict)
     shown: dict[str, str] = {}
     for source, question_id, run in hits:

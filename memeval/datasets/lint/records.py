@@ -11,7 +11,7 @@ from memeval.results import Record, RunSummary
 
 
 class Finding(Struct, frozen=True):
-    """Something that may make a run look better than it is."""
+    """A problem that may make a run look better than it is."""
 
     kind: str
     """`gold in prompt`, `gold in settings`, `gold in memory`, `retrieves everything`, `judge saw
@@ -42,7 +42,7 @@ class Rival(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class LintedRun:
-    """A run with everything that is known about it on this machine."""
+    """A run with all information about it on this machine."""
 
     summary: RunSummary
     records: Sequence[Record]
@@ -55,7 +55,7 @@ class LintedRun:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings that are strings, and the contents of the user's own files, by name."""
     missing: Sequence[str] = ()
-    """Missing material, and why."""
+    """Missing material, with reasons."""
     siblings: Sequence[tuple[RunSummary, frozenset[str]]] = ()
     """Other runs of this home on the same data, with the ids of their questions."""
     rivals: Sequence[Rival] = ()

@@ -27,10 +27,9 @@ def runs_of(words: Sequence[str], length: int) -> list[str]:
 
 
 def gold_runs(gold: Iterable[str], question: str, least: int, most: int = 6) -> list[str]:
-    """Runs of words that give a gold answer away: all of a short answer, parts of a long one.
-
-    A gold of fewer than `least` words proves nothing, because "yes" and "two" are everywhere. Words
-    of the question itself give nothing away.
+    """Runs of words that reveal a gold answer: all of a short answer, parts of a long one. A gold
+    of fewer than `least` words proves nothing, because "yes" and "two" are everywhere. Words of the
+    question itself reveal nothing.
     """
     asked = spaced(question)
     runs = []

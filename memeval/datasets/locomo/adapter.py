@@ -49,7 +49,7 @@ class LocomoSettings(DatasetSettings):
     images: Literal["caption", "none"] = at(PREPARE, "caption")
     """Whether captions of shared images are part of a turn."""
     category_names: str = at(RUN, "official")
-    """Whose names the tables use, see `memeval.datasets.locomo.names`."""
+    """Source of the category names in tables, see `memeval.datasets.locomo.names`."""
     evidence_recall: Literal["none", "official", "official_session"] = at(RUN, "none")
     """Adds LoCoMo's own recall of evidence to the metrics: of turns, or of sessions."""
 
@@ -179,7 +179,7 @@ class Locomo(Dataset):
         excluded = set()
         for index, case in enumerate(self._all_cases):
             for position, correction in self._corrections.get(index, {}).items():
-                # The other corrections only cite wrong turns: their questions stay.
+                # Other corrections only concern wrong citations: their questions stay.
                 if correction.corrupts_score:
                     excluded.add(case.questions[position].question_id)
 

@@ -11,7 +11,7 @@ from memeval.metrics.answer import answer_metrics
 from memeval.metrics.tokens import f1, stems, token_f1
 from memeval.records import EvalQuestion
 
-# The official scorer knows these two phrases only: "I don't know" counts as an answer.
+# The official scorer knows only these two phrases: "I don't know" counts as an answer.
 REFUSALS = ("no information available", "not mentioned")
 
 

@@ -2,7 +2,7 @@
 them.
 
 Records hold ids; a report derives names from here. Only `official` is right (see docs); the others
-are for reading tables that use them, and for comparing with these tables.
+are for reading published tables and comparing with them.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ MULTI_HOP, TEMPORAL, OPEN_DOMAIN, SINGLE_HOP, ADVERSARIAL = 1, 2, 3, 4, 5
 LOCOMO_HEADLINE: frozenset[CategoryId] = frozenset({1, 2, 3, 4})
 """Categories 1-4, 1,540 questions; category 5 rewards refusal and is reported separately."""
 
-# The numbers behind a published name are derived from the table's own weighted mean over the sizes
-# of the categories (282, 321, 96, 841). The official names fit the data: 95 % of category 1 needs
+# The category of a published name is derived from the table's own weighted mean over the sizes of
+# the categories (282, 321, 96, 841). The official names fit the data: 95 % of category 1 needs
 # evidence of several sessions, and 0.1 % of category 4.
 LOCOMO_NAMES = load_sibling(__file__, "names.yaml", dict[str, dict[CategoryId, str]])
 """Names of the categories, by naming."""

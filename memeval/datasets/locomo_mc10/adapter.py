@@ -60,7 +60,7 @@ class LocomoMc10Settings(DatasetSettings):
     """
     derive_seed: int = at(ANSWER, 0)
     category_names: str = at(RUN, "official")
-    """Whose names the tables use, see `memeval.datasets.locomo.names`."""
+    """Source of the category names in tables, see `memeval.datasets.locomo.names`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,7 +70,7 @@ class LocomoMc10Settings(DatasetSettings):
 class LocomoMc10(Dataset):
     """Reads a file of JSON lines in LoCoMo-MC10's schema, one case per conversation.
 
-    Evidence comes from LoCoMo's own file, if it exists. Rows can be derived from that file, too.
+    Evidence comes from LoCoMo's own file, if it exists. Rows can also be derived from that file.
     """
 
     settings_type = LocomoMc10Settings
@@ -217,8 +217,8 @@ class LocomoMc10(Dataset):
 
     @property
     def _mark(self) -> Mapping[str, Any] | None:
-        """How a file was derived, as stated in its first row; None if it does not say, or can't be
-        read (`read` then raises).
+        """The derivation of a file, as stated in its first row; None if it is not stated, or if the
+        file can't be read (`read` then raises).
         """
         try:
             first = next(read_lines(self.path), None)
@@ -269,7 +269,7 @@ class LocomoMc10(Dataset):
     @cached_property
     def _samples(self) -> list[Fields]:
         original = self._original if self.settings.derive else self._joinable
-        assert original is not None  # asked for only if there is one
+        assert original is not None  # called only if there is one
         return read_records(original.content, self._original_path, "conversation")
 
     @cached_property

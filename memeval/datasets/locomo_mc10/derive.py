@@ -1,8 +1,8 @@
 """Rows in LoCoMo-MC10's schema, made from a file in LoCoMo's schema: the same questions, with wrong
 choices drawn from other questions' answers.
 
-They replace the published file if it is not available. Its wrong choices were written for each
-question, but these were not, so the figures of the two can't be compared.
+They replace the published file if it is not available. The published wrong choices were written for
+each question, these were not, so the figures of the two can't be compared.
 """
 
 import random

@@ -12,7 +12,7 @@ from memeval.records import EvalCase, EvalQuestion, Session
 
 
 class Evidence(Struct, frozen=True):
-    """Joins evidence to cases, and counts the questions for which that is not possible."""
+    """Joins evidence to cases, and counts questions by outcome."""
 
     source: Mapping[str, EvalCase]
     """LoCoMo's conversations by id."""

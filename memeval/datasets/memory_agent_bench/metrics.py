@@ -20,7 +20,7 @@ NUMBERING = re.compile(r"^(?:\d{1,9}[.)]|\d{1,2}:|[-*•])\s*")
 # Titles are compared without their year: `Heat (1995)` is `Heat`.
 YEAR = re.compile(r"\(\d{4}\)$")
 RECALLED = 5
-"""Number of items of a recommendation that count."""
+"""Number of items that count in a recommendation."""
 
 SUBSTRING, PARSED, ITEMS, CHAT, SUMMARY = (
     "substring_exact_match",

@@ -1,4 +1,4 @@
-"""Names, numbers and dates in words that judges can compare."""
+"""Names, numbers and dates in a form that judges can compare."""
 
 import re
 from datetime import datetime
