@@ -1,1 +1,1 @@
-"""Works on a cell: memories, answers and verdicts, as rows on disk."""
+"""Executes a cell: builds memories, answers and judges questions, and stores rows on disk."""

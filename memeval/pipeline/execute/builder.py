@@ -39,8 +39,8 @@ from memeval.systems.external.ranked import Ranked
 T = TypeVar("T")
 
 MOST_BUILDS = 4
-"""How many memories are built concurrently if building calls no model or server: the first
-questions are asked while later memories are still being built.
+"""Number of memories built concurrently if building calls no model or server: the first questions
+are asked while later memories are being built.
 """
 
 
@@ -51,11 +51,11 @@ class Builder:
         """Without `saves`, for an estimate, nothing on disk is changed."""
         assert isinstance(cell.source, SystemSource), "only a memory system builds memories"
         self._cell, self._models, self._source = cell, models, cell.source
-        # Created before any system: this state is restored after each of their calls.
+        # Created before any system: this state is restored after each call of a system.
         self._state = ProcessState()
         self._saves = saves
         if saves:
-            # A killed run can't clean up behind itself: the next run does.
+            # A killed run can't clean up after itself: the next run does.
             sweep_temporary()
             for folder in (prepared_dir(), outputs_dir() / "runs"):
                 sweep(folder)
@@ -72,7 +72,7 @@ class Builder:
     async def memory(self, case: EvalCase, seed: int) -> Memory:
         """The memory of a case for the repeat under `seed`. Raises whatever the system raises."""
         if issubclass(self._source.system_class, Ranked):
-            # What the other program's memory does when it is asked to forget is not known.
+            # It is unknown what another program's memory does on a request to forget.
             case = replace(case, operations=())
 
         case_chunks = self._chunks(case)
@@ -99,10 +99,10 @@ class Builder:
         return case_chunks
 
     def _compressions(self, case: EvalCase, case_chunks: Sequence[MemoryChunk]) -> Compressions:
-        """When the window is cut among the chunks of a case, or of a part of one."""
+        """The cuts of the window among the chunks of a case, or of a part of one."""
         config, whole, whole_chunks = self._cell.config, case, case_chunks
-        # Planned on the whole case: the middle and the end of a part are elsewhere, and the memory
-        # at a later checkpoint would depend on which earlier ones were asked.
+        # Planned on the whole case: a part has a different middle and end, and the memory at a
+        # later checkpoint would depend on which earlier checkpoints were asked.
         if isinstance(case, CaseUntil) and case.full_case is not None:
             whole, whole_chunks = case.full_case, self._chunks(case.full_case)
 
@@ -169,7 +169,7 @@ class Builder:
                 yield chunk.content
 
     def tool_reader(self, watched: Watched, seed: int) -> ToolReader | None:
-        """The reader that uses a memory's tools; None if the cell's reader uses no tools."""
+        """The reader that uses a memory's tools; None without `reader=tools`."""
         template, reader = self._cell.templates.tools, self._cell.config.reader
         if template is None:
             return None
@@ -231,7 +231,7 @@ class Bridge:
 
         Raises `RuntimeError` on the loop's own, and `CancelledError` once the run is stopped.
         """
-        # The loop would wait for itself for ever.
+        # The loop would wait for itself forever.
         if threading.get_ident() == getattr(self._loop, "_thread_id", None):
             raise RuntimeError(
                 "run_sync was called on the event loop, where a plain recall() runs, and any plain "

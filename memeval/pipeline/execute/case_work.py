@@ -121,11 +121,12 @@ class CaseWork:
                         self._question(repeat, question, before, answers, turns)
                     )
                     if share and remaining - number <= share.slots:
-                        # As many slots as questions are left: from here on, each frees its slot.
+                        # One slot per remaining question: from here on, each question frees its
+                        # slot.
                         task.add_done_callback(lambda _: share.leave_one())
 
-                    # Lets earlier questions run first: all retrievals of a case in one go would
-                    # hold up every call.
+                    # Lets earlier questions run first: all retrievals of a case at once would delay
+                    # every call.
                     await asyncio.sleep(0)
         finally:
             if answers is not None:
@@ -133,7 +134,7 @@ class CaseWork:
 
     @property
     def knows_totals(self) -> bool:
-        """Whether the totals are reported before the work begins: reading the data is quick."""
+        """Whether the totals are reported before the work begins, as reading the data is quick."""
         # Other sources count in `cases()`: reading the cases twice would count them twice.
         return self.cell.is_read_quickly and isinstance(self._source, MemorySource)
 
@@ -152,7 +153,7 @@ class CaseWork:
         if ingested is not None and not (
             isinstance(row, IngestRow)
             and row.health == ingested.health
-            # A failed ingest has no health, but may have paid for more than the one before.
+            # A failed ingest has no health, but may have cost more than the previous one.
             and (row.health is not None or row.usage == ingested.usage)
         ):
             # Stored only if the health differs: otherwise each load of the memory would add a row.
@@ -198,14 +199,14 @@ class CaseWork:
             ended_well = _has_ended_well(answer)
             self.progress.done("answer", reused=kept is not None, failed=not ended_well)
 
-            # Stored answers, too: rows contain no metrics, so that a formula can change.
+            # Also for stored answers: rows contain no metrics, so that a formula can change.
             measured = measure_answer(answer, question, turns, self.cell.dataset)
             repeat.measured[question.question_id] = measured
             await self._judge(repeat, question, answer, measured)
 
     @contextmanager
     def _stopping_all(self) -> Iterator[None]:
-        """Stops all work on a full disk: no other cell pays for replies that can't be stored."""
+        """Stops all work on a full disk, so that no cell pays for replies that can't be stored."""
         try:
             yield
         except StorageError as error:
@@ -274,7 +275,7 @@ class CaseWork:
     def watch(self, row: VerdictRow) -> None:
         """Stops the run if the judge's model never replies in the requested form."""
         if not row.tries or row.verdict is None:
-            # A failed call says nothing about the reply's form: it neither counts nor resets.
+            # A failed call has no reply to read: it neither counts nor resets.
             if row.status is Status.OK:
                 self._unread = 0
 

@@ -1,4 +1,4 @@
-"""When the agent's window is cut, and which chunks it keeps."""
+"""The times at which the agent's window is cut, and the chunks that it keeps."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,7 +29,8 @@ class _Pair(Struct, frozen=True):
 
 
 def compression_points(turn: int | str, count: int) -> list[int]:
-    """After how many of `count` pairs or chunks the window is cut; empty if it never is.
+    """The numbers of pairs or chunks, up to `count`, after which the window is cut; empty if it
+    never is.
 
     `rolling` cuts once more at the end, before the questions.
     """

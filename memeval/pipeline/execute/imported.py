@@ -1,4 +1,4 @@
-"""Answers that another program gave, judged and reported like any run."""
+"""Another program's answers, judged and reported like any run."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ from memeval.systems.external.ranked import Rankings
 from memeval.text.shown import one_line, some_of
 
 MOST_NAMED = 10
-"""How many ids a note names; the others are counted."""
+"""Maximum ids that a note names; the others are counted."""
 
 
 ROW = 'one row per line:  {"question_id": "conv-26/q0", "hypothesis": "7 May 2023"}'
@@ -45,7 +45,7 @@ class VerdictMembers(Struct, frozen=True):
 
 
 _VERDICT_MEMBERS = ("label", "labels", "judge", "autoeval_label", "recorded_judge_labels")
-"""Members of a row that record its verdict and who gave it."""
+"""Members of a row that record its verdict and judge."""
 
 
 class Hypotheses(Struct, frozen=True):
@@ -265,7 +265,7 @@ class RankedAnswers(MemorySource):
 def _unasked(
     listed: Iterable[str], known: frozenset[str], asked: Container[str]
 ) -> dict[str, Sequence[str]]:
-    """The ids in a file that no question has, or only a question that was not asked."""
+    """The ids in a file without a question, and those whose question was not asked."""
     unknown, not_asked = [], []
     for question_id in listed:
         if question_id not in known:

@@ -65,7 +65,7 @@ def _read(
     if isinstance(official, dict) and "label" in official:
         yield _name(official.get("model"), where), _votes(official["label"], where)
 
-    # Published files of judged answers store the labels of several passes under the longer name.
+    # Published files of judged answers store labels of several passes under the longer name.
     for member in ("label", "recorded_judge_labels"):
         if content.get(member) is not None:
             yield _name(content.get("judge"), where), _votes(content[member], where)

@@ -16,7 +16,8 @@ CUT_REPLIES = "cut_replies"
 
 
 async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> IngestHealth:
-    """Health as the system reports it, else from its calls: a failed or cut one loses a chunk."""
+    """Health as the system reports it, else from its calls: each failed or cut call loses a
+    chunk."""
     health = await watched.call("health")
     if health is None:
         # Several calls for one chunk may fail: the loss can't exceed the number of chunks.

@@ -1,4 +1,4 @@
-"""One answer, judged. Whatever a judge raises leaves the answer unscored."""
+"""Judges one answer. Any error of a judge leaves the answer unscored."""
 
 import asyncio
 
@@ -60,10 +60,10 @@ async def judge_answer(
 async def _verdict(
     judge: Judge, question: EvalQuestion, answer: str, metrics: Metrics, before: VerdictRow | None
 ) -> Verdict:
-    if question.choices:  # whichever judge is configured for answers in words
+    if question.choices:  # regardless of the judge for free-text answers
         return await AccuracyJudge().judge(question, answer, metrics)
     if not answer.strip() and not judge.judges_blanks:
-        # No model needs to be called: it could only guess.
+        # A model is not called: it could only guess.
         return Verdict(judge=judge.name, label=Label.WRONG, score=0.0, reason="the answer is blank")
 
     if question.answerable or judge.judges_refusals:
@@ -75,5 +75,5 @@ async def _verdict(
 
 
 def failed_verdict(question_id: str, error: Exception) -> VerdictRow:
-    """The row of an answer that could not be judged, and why."""
+    """The row of an answer that could not be judged, with the reason."""
     return VerdictRow(id=question_id, status=Status.JUDGE_FAILED, error=failure_message(error))

@@ -29,7 +29,7 @@ class TurnQueue:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     async def take(self, number: int) -> None:
-        """Waits for the turn of the cell with this number, unless the cell has it already."""
+        """Waits for the turn of the cell with this number, unless the cell already has it."""
         if self._holder is None:
             self._holder = number
         if self._holder == number:
@@ -55,7 +55,7 @@ class TurnQueue:
             # A cancelled waiter is still in the heap.
             if not future.done():
                 self._holder = next_number
-                # Called from `finally`, where the loop may be closed already.
+                # Called from `finally`, where the loop may already be closed.
                 with suppress(RuntimeError):
                     future.set_result(None)
 
@@ -69,7 +69,7 @@ class Computing(Protocol):
     """Processes that share the limit of an endpoint, this one included if it makes calls."""
 
     def loads(self) -> Iterable[Loads]:
-        """How much each process uses the endpoints, if it reports this."""
+        """The load of the endpoints from each process that reports it."""
 
     async def compute(self, unit: Callable[[], WorkUnit], keeper: Keeper) -> UnitDone:
         """The result of a unit. `keeper` gets rows; `unit` is called again if a process died."""
@@ -89,7 +89,7 @@ class Lane(Struct):
     computing: Computing | None = None
     """Processes that compute the units; None if units run in this process."""
     processes: int = 0
-    """How many of them work on units at the same time."""
+    """Number of processes that work on units at the same time."""
 
     async def aclose(self) -> None:
         """Closes the connections, and stops the processes."""

@@ -23,7 +23,7 @@ from memeval.results import AnswerRow, IngestRow, StepTimes, TextStore
 
 
 class MemorySource(AnswerSource):
-    """Answers from the memories that the cell's system builds of the cases."""
+    """Answers from the memories that the cell's system builds for the cases."""
 
     def __init__(self, cell: Cell, models: Models, *, saves: bool = True) -> None:
         """Without `saves`, for an estimate, nothing on disk is changed."""

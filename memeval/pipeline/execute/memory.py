@@ -1,4 +1,4 @@
-"""The memory of one case, how it is saved and loaded, and counts of its items."""
+"""The memory of one case: saving, loading, and counts of its items."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ from memeval.text.value_search import plain
 from memeval.text.words import search_terms
 
 META = "meta.json"
-"""File that describes how a memory was made, for people to read."""
+"""File that describes the making of a memory, for people to read."""
 RARE_SHARE = 0.01
 """A word is rare if it occurs in at most this share of the turns, or in only one."""
 
@@ -95,7 +95,7 @@ async def load_memory(
     except (ValueError, IngestLossError):
         return None
 
-    # Two case ids might have the same digest.
+    # Two case ids may have the same digest.
     if content["case_id"] != identity["case_id"]:
         return None
 
@@ -115,7 +115,7 @@ async def load_memory(
 
 
 def describe_memory(cell: Cell, identity: Mapping[str, str]) -> dict[str, Any]:
-    """Describes for people how a memory was built; never used for loading.
+    """Describes the making of a memory for people; never used for loading.
 
     Cells that differ only in other settings share the memory; the first cell is described.
     """
@@ -141,7 +141,8 @@ def describe_memory(cell: Cell, identity: Mapping[str, str]) -> dict[str, Any]:
 async def save_memory(
     memory: Memory, folder: Path, identity: Mapping[str, str], meta: Mapping[str, Any]
 ) -> tuple[bool, str | None]:
-    """Saves a memory completely or not at all: in a temporary folder next to its own, then renamed.
+    """Saves a memory completely or not at all: writes a temporary folder next to its own, then
+    renames it.
 
     Returns whether it was saved, and the reason why a system that can save failed to.
     """

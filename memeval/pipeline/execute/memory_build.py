@@ -83,7 +83,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
     create_system: Callable[[], Watched]
     """Creates an empty system."""
     create_writer: Callable[[Watched], CaseWriter] | None
-    """Creates the model that writes by the system's tools; None: the system gets the chunks."""
+    """Creates the model that writes with the system's tools; None: the system gets the chunks."""
     ledger: Ledger = field(default_factory=Ledger)
     """The calls of the ingest."""
 
@@ -99,8 +99,8 @@ class MemoryBuild(Struct, frozen=True, dict=True):
     async def run(self, shared: SharedMemories | None, failed: dict[Path, FailedMemory]) -> Memory:
         """Loads or builds the memory, and saves it if the system can.
 
-        With `shared` memories of other machines, a missing memory is fetched, and one that is
-        missing there is uploaded.
+        With `shared` memories of other machines, a memory missing here is fetched, and one missing
+        there is uploaded.
 
         Raises `IngestLossError` if more was lost than allowed, and `FailedMemoryError` for a memory
         in `failed`.
@@ -167,7 +167,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
             if not only_missing or await shared.manifest(self.folder, self.key) is None:
                 await shared.put(self.folder, self.key)
         except BaseException:
-            # The caller never gets this memory, and so can't close it.
+            # The caller never gets this memory, so it can't close it.
             await memory.watched.close()
             raise
 
@@ -243,7 +243,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
 
             if not allow_losses:
                 check_loss(health, self.cell.config.max_ingest_loss, ledger)
-        # No other code knows this system yet: it is closed here, also after a cancellation.
+        # No other code has this system yet: it is closed here, also after a cancellation.
         except BaseException:
             await watched.close()
             raise
@@ -275,7 +275,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         # A memory continued from a checkpoint did the earlier operations before it.
         number = len(self.case.operations) - sum(len(part.operations) for part in parts)
         for part in parts:
-            # Without new chunks there is nothing to make ready again.
+            # Without new chunks the memory is still ready.
             if part.first == 0 or part.end > part.first:
                 if writer is None:
                     calls = ingest_calls(self.chunks, compressions, part.first, part.end)

@@ -33,7 +33,7 @@ def measure_answer(
     if row.status is Status.OK and row.hypothesis is not None:
         metrics = dict(dataset.answer_metrics(row.hypothesis, question))
     elif row.status is not Status.RETRIEVED:
-        return Measured()  # a failed answer has no figures, rather than figures of 0
+        return Measured()  # a failed answer has no figures, not figures of 0
 
     if question.traces is not None:
         after = question.facets.get(AFTER, "")
@@ -57,7 +57,7 @@ def measure_answer(
 
 
 def _answer_text(row: AnswerRow, question: EvalQuestion) -> str | None:
-    """The answer with the texts of the choices that it names, which may be only a letter."""
+    """The answer, which may be only a letter, with the texts of the choices that it names."""
     if row.hypothesis is None or not question.choices:
         return row.hypothesis
 

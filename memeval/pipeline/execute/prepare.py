@@ -61,7 +61,8 @@ async def _prepare(cell: Cell, models: Models, progress: Progress) -> Prepared:
         async with asyncio.TaskGroup() as group:
             for case in cell.dataset.cases():
                 for seed in seeds:
-                    # Before the task: the tasks of a large file would keep all its cases in memory.
+                    # Before the task is created: otherwise the tasks would keep all cases of a
+                    # large file in memory.
                     await window.enter(1)
                     progress.expect("prepare", len(ids_until(case)))
                     work = _prepare_case(builder, case, seed, prepared=prepared, progress=progress)

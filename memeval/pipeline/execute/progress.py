@@ -1,4 +1,4 @@
-"""How the pipeline reports what it is doing; the command line draws it."""
+"""The pipeline's progress reports; the command line displays them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Progress:
     """
 
     def expect(self, stage: str, count: int) -> None:
-        """`count` more items of a stage have to be done."""
+        """A stage has `count` more items."""
 
     def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
         """One item has ended: `reused` if an earlier run had done it, `failed` without a result."""
@@ -33,4 +33,4 @@ class Progress:
         """Counts failures and retries of the endpoints that are called."""
 
     def say(self, message: str) -> None:
-        """Shows a message that the user should read, on a separate line."""
+        """Shows a message to the user on a separate line."""

@@ -1,4 +1,4 @@
-"""One question, asked of a memory. Whatever a system raises becomes the status of its question."""
+"""Asks a memory one question. Any error of a system becomes the status of the question."""
 
 import asyncio
 from dataclasses import asdict
@@ -77,7 +77,7 @@ async def ask(
 
     notes = {**ledger.notes, **row.notes}
     row = replace(row, usage=tuple(ledger.usages), times=_answer_times(row, ledger), notes=notes)
-    # Also for a failed question: the steps show how far it got.
+    # Also for a failed question, whose steps show where it failed.
     if loop is not None:
         row = _with_steps(row, loop, turns, texts)
 
@@ -104,7 +104,7 @@ def _answer_times(row: AnswerRow, ledger: Ledger) -> StepTimes:
     )
     if row.status is not Status.OK:
         times = replace(times, answer_ms=None, model_ms=None)
-    # What failed may be the retrieval: a refused search is over at once.
+    # The retrieval itself may have failed, for example a refused search.
     if row.status is Status.ANSWER_FAILED:
         times = replace(times, retrieval_ms=None)
 
@@ -245,7 +245,7 @@ def answer_row(
 
 
 def failed_answer(question_id: str, status: Status, error: Exception) -> AnswerRow:
-    """The row of a question that has no answer, and why."""
+    """The row of a question without an answer, with the reason."""
     return AnswerRow(id=question_id, status=status, error=failure_message(error))
 
 

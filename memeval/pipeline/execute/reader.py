@@ -1,4 +1,4 @@
-"""The cell's reader: the same templates and one model for every system."""
+"""The cell's reader: the same templates and model for every system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memeval.pipeline.open.cell_prompts import Templates
 
 NOTHING = ("(nothing)", "(nothing).", "nothing")
-"""Notes of the model on a chunk that says nothing about the question."""
+"""The model's note on a chunk that is irrelevant to the question."""
 _MARK = re.compile(r"(?:final )?answer[^\w\n:]*+:", re.IGNORECASE)
 _MARKED_LINE = re.compile(rf"^[^\w\n]*+{_MARK.pattern}", re.IGNORECASE | re.MULTILINE)
 """The beginning of an answer's line. The pattern never backtracks, nor matches beyond its line."""
@@ -40,7 +40,7 @@ class CellReader:
         choose_tokens: int = 16,
         own_style: bool = False,
     ) -> None:
-        """`own_style` says that the system chose the style, not the cell's prompt."""
+        """`own_style`: the system chose the style, not the cell's prompt."""
         self._model, self._templates, self._style, self._seed = model, templates, style, seed
         self._choose_tokens, self._own_style = choose_tokens, own_style
 
@@ -57,7 +57,7 @@ class CellReader:
             completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
             tokens = sum(map(count_tokens, context))
             if query.choices:
-                # Not shortened: the judge reads which choice the reply names.
+                # Not shortened: the judge needs the whole reply to read the choice.
                 return ReaderReply(completion.text.strip(), completion.raw, tokens)
 
             text = final_answer(completion.text)
@@ -136,7 +136,7 @@ class CellReader:
 
 
 class SilentReader:
-    """The reader of a cell that retrieves only."""
+    """The reader of a cell that only retrieves."""
 
     async def answer(
         self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
@@ -209,7 +209,7 @@ def without_left_out(answer: Answer, left_out: frozenset[str]) -> Answer:
 
 
 def whole_reply(completion: Completion, text: str | None) -> str | None:
-    """The model's whole reply if it says more than an answer's text; most replies don't."""
+    """The model's whole reply if it contains more than the answer's text; most replies don't."""
     reply = completion.raw or completion.text
     return None if reply == text else reply
 

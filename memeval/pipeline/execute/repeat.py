@@ -46,7 +46,7 @@ class Finished(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Notes on the pass itself and on the data, not on the records."""
     stopped: str = ""
-    """Why it ended early; `cases` then contain only the questions with an answer."""
+    """Reason for an early end; `cases` then contain only the questions with an answer."""
 
 
 def answered_cases(cases: Sequence[EvalCase], repeats: Sequence[Repeat]) -> tuple[EvalCase, ...]:

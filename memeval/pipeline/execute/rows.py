@@ -1,4 +1,4 @@
-"""Decides which stored rows are reused, and which are made again."""
+"""Decides which stored rows are reused and which are redone."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -18,9 +18,8 @@ RETRYABLE = frozenset(
 
 
 class Bill:
-    """Decides what a run paid for: of rows that share a request, the first that is passed pays.
-
-    Each row of each repeat must be passed once.
+    """Determines a run's costs: of rows that share a request, the first one passed pays. Each row
+    of each repeat must be passed once.
     """
 
     def __init__(self, run_key: str) -> None:
@@ -30,7 +29,7 @@ class Bill:
 
     def usages_of(self, row: AnswerRow | IngestRow | VerdictRow) -> tuple[Usage, ...]:
         """A row's usages; those paid for by another run, or in another row, count as cached."""
-        # Costs are what this run paid: sums over runs then count each call once.
+        # Only this run's payments count, so sums over runs count each call once.
         if row.origin != self._run_key:
             return tuple(replace(usage, cached=True, requests=UNSET) for usage in row.usage)
 
@@ -41,7 +40,7 @@ class Bill:
         return tuple(chain.from_iterable(map(self._parts, usages)))
 
     def _parts(self, usage: Usage) -> Iterator[Usage]:
-        """The part of a usage that is paid for here, and the one that an earlier row paid for."""
+        """The part of a usage that this row pays for, and the part that an earlier row paid for."""
         if usage.cached or not isinstance(usage.requests, tuple):
             yield replace(usage, requests=UNSET)
             return
@@ -77,7 +76,7 @@ def _part(usage: Usage, requests: Sequence[RequestTokens], calls: int, *, cached
 
 
 def is_final(row: AnswerRow | VerdictRow | None) -> bool:
-    """Whether a stored row need not be made again."""
+    """Whether a stored row is final, so it is not redone."""
     if row is None or row.status in RETRYABLE:
         return False
 

@@ -45,7 +45,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound=AbstractContextManager[Any])
 
 QUESTIONS_AHEAD = 4
-"""Questions opened per slot at the endpoint: keeps slots busy, and bounds memory."""
+"""Questions opened per slot at the endpoint: enough to keep slots busy, and bounded for memory."""
 CASES_AHEAD, CASES_EACH = 4, 2
 """Cases open at the same time, and per process if several compute: while some cases are loaded,
 questions of others keep the endpoint busy.
@@ -93,7 +93,7 @@ class CellRun(CaseWork):
         """The data set's notes on the cases that were read."""
         self._started_at: datetime
         self._began: float
-        """When the cell had its turn, as a date and on the clock that measures durations."""
+        """Start of the cell's turn, as a date and on the clock that measures durations."""
 
     async def run(self, finish: Callable[[Finished], T]) -> T:
         """Returns the result of `finish`, called while the stores are held, even if the budget ends
@@ -126,7 +126,7 @@ class CellRun(CaseWork):
             self.begin()
             async with AsyncExitStack() as stack:
                 repeats = [await self._open(seed, stack) for seed in self.cell.seeds]
-                # Only once the files are open is it certain that the cell can be worked on.
+                # Work on the cell is only possible once its files are open.
                 self._report_totals()
                 cases = await self._work_through(repeats, finish)
                 # A finished run is reused unchanged, and its files are not opened again.
@@ -138,7 +138,7 @@ class CellRun(CaseWork):
                 # In a thread: other cells wait for replies on the event loop.
                 return await _in_thread(lambda: finish(done))
         finally:
-            # Otherwise a cell that fails halfway would keep the others waiting for ever.
+            # Otherwise a cell that fails halfway would keep the others waiting forever.
             self._lane.queue.give(self.number)
             if not self._shares_lane:
                 await self._lane.aclose()
@@ -277,7 +277,7 @@ class CellRun(CaseWork):
             share.leave()
 
     async def _compute(self, computing: Computing, repeat: Repeat, case: EvalCase) -> None:
-        """Has another process work on a case, and stores its results."""
+        """Computes a case in another process, and stores the results."""
         keeper = Keeper(repeat, self.progress)
         done = await computing.compute(lambda: unit_of(self.number, repeat, case), keeper)
         # Rows contain no metrics: the finished unit returns them.
@@ -314,8 +314,8 @@ async def _in_thread(work: Callable[[], T]) -> T:
     """The result of `work`, run in a thread. It writes files: a cancellation waits for its end."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
-        # Without the shield the cancellation would reach the task, and nobody could wait for the
-        # thread.
+        # Without the shield the cancellation would reach the task, and the thread could not be
+        # awaited.
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})

@@ -1,4 +1,4 @@
-"""Sources of a run's answers (a memory or a file), and a count of a memory service's failures."""
+"""Sources of a run's answers (a memory or a file), and a counter of a memory service's failures."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ class ServiceWatch:
 
     def note_failure(self, error: Exception) -> None:
         """A question or an ingest failed. Raises `WorldError` at the `most`th failure in a row."""
-        # An error raised by a model or the user's class says nothing about the service.
+        # An error of a model or the user's class is not a failure of the service.
         if not isinstance(error, MemoryServiceError):
             return
 

@@ -17,7 +17,7 @@ R = TypeVar("R")
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 0.5
 """First and longest wait between checks whether another process has released a file."""
 CLOSING_S = 5.0
-"""How long a cell waits at its end for a file to be closed."""
+"""Maximum wait at a cell's end for a file to be closed."""
 Unit = tuple[Path, str | None]
 """A file, and a case in it."""
 OPENING = None
@@ -25,7 +25,7 @@ OPENING = None
 
 
 class StoreCaller(Protocol):
-    """Runs work that uses a store, in a thread if the work would hold up the event loop."""
+    """Runs work that uses a store, in a thread if the work would block the event loop."""
 
     async def __call__(
         self, work: Callable[[], R], undo: Callable[[R], object] | None = None

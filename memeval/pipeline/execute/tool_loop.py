@@ -1,5 +1,5 @@
 """The loop of `reader=tools` and `writer=tools`: the model calls tools and gets their results until
-it answers, or has nothing more to write.
+it answers, or stops writing.
 
 It follows OpenAI's protocol of tool calls, parallel ones included. It is pure except for the calls
 to the model and to the tools, which are passed in. Each deviation of a model from the protocol is
@@ -31,7 +31,7 @@ from memeval.text.shown import one_line
 from memeval.text.typed import json_or_none
 
 MOST_EQUAL = 3
-"""How many equal calls are run; further ones are refused with a message to the model."""
+"""Maximum equal calls that are run; further ones are refused with a message to the model."""
 CUT_LINE_TOKENS = 16
 """Exceeds the tokens of the line that marks a cut result; no tool is run with so few left."""
 _ODD_NAME = re.compile(r"[^A-Za-z0-9_-]")
@@ -114,11 +114,11 @@ class StepRecord(Struct, frozen=True):
 
 Complete = Callable[[ToolPrompt], Awaitable[Completion]]
 Use = Callable[[Tool, Mapping[str, Any]], Awaitable[Any]]
-"""Runs a tool. Raises `SystemFaultError` for whatever it raises."""
+"""Runs a tool. Raises `SystemFaultError` for any error of the tool."""
 
 
 class ToolLoop:
-    """The loop of one question, or of one session."""
+    """The tool loop of one question, or of one session."""
 
     def __init__(
         self,
@@ -347,7 +347,7 @@ class ToolLoop:
         try:
             result = as_result(await self._use(tool, arguments))
         except (WorldError, UserError, StorageError):
-            raise  # the memory is gone: not a tool's result
+            raise  # the memory is unreachable: not a tool's result
         except (SystemFaultError, TypeError, ValueError, RecursionError) as error:
             result = ToolResult(f"The tool failed: {one_line(error, 400)}", is_error=True)
 

@@ -45,7 +45,7 @@ class ToolReader:
         limits: ToolLimits,
         seed: int,
     ) -> None:
-        """`reader` words the question; `instructions` describe the tools."""
+        """`reader` formulates the question; `instructions` describe the tools."""
         self._watched, self._reader, self._model = watched, reader, model
         self._instructions, self._limits, self._seed = instructions, limits, seed
         self._tools: tuple[Tool, ...] | None = None
@@ -116,7 +116,7 @@ def complete_by(model: LanguageModel, role: Role, seed: int) -> Complete:
     async def complete(prompt: ToolPrompt) -> Completion:
         completion = await model.complete(prompt, role=role, seed=seed)
         if completion.cut and completion.tool_calls:
-            # The loop continues: nothing depends on the cut reply.
+            # The loop continues, as nothing depends on the cut reply.
             current_ledger().drop_cut(role)
 
         return completion

@@ -1,4 +1,4 @@
-"""The results of tools: as texts for the model, cut to the tokens that it may see."""
+"""The results of tools as texts for the model, cut to a token limit."""
 
 import json
 from dataclasses import replace

@@ -84,7 +84,7 @@ class CaseWriter:
         """Reads the sessions of some chunks, one after the other.
 
         `begins` empties the memory first. Raises `ModelError` if a call of the model failed, and
-        `WorldError` if the memory is gone.
+        `WorldError` if the memory is unreachable.
         """
         if begins:
             self._began_empty = True
@@ -166,7 +166,7 @@ class CaseWriter:
         system = self._watched.system
         offered = getattr(getattr(system, "settings", None), "offered", CHANGES)
         unable: Any = MemorySystem
-        # The rule for chunks does not reach what a model made of them.
+        # The rule for chunks does not apply to a model's notes about them.
         if isinstance(system, IndexedSystem) and not system.keeps_only_chunks:
             unable = IndexedSystem
 

@@ -38,7 +38,7 @@ async def find_traces(
     if items is not None:
         texts = [json.dumps(plain_notes(item), ensure_ascii=False) for item in items]
         # A list may contain only a part of what is stored, such as notes: a value that a search
-        # found is stored, too.
+        # found is also stored.
         seen[STORE] = values_in(traces.unwanted, *texts, *(results or ()))
 
     return seen

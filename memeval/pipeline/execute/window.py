@@ -1,4 +1,4 @@
-"""Limits how much work is open at the same time."""
+"""Limits the amount of work that is open at the same time."""
 
 import asyncio
 
@@ -16,8 +16,8 @@ class Window:
 
     async def enter(self, slots: int, size: int = 0) -> None:
         """Waits until a case that needs this many slots and characters may be opened."""
-        # A case larger than the limit enters alone, as it would wait for ever. A loop: of several
-        # waiting cases, the first to be woken may take what became free.
+        # A case larger than the limit enters alone; otherwise it would wait forever. A loop,
+        # because the first of several waiting cases may take the room that became free.
         while self._slots >= self.limit or (self._size and self._size + size > self._most_size):
             self._changed.clear()
             await self._changed.wait()

@@ -1,1 +1,1 @@
-"""Calls a system so that nothing that it does or returns spoils more than its own questions."""
+"""Calls a system so that its faults affect only its own questions."""

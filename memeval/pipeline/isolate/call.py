@@ -41,7 +41,7 @@ class SystemCall(Struct):
     timeout_s: float | None = None
     since: float = field(default_factory=time.monotonic)
     is_stopped: bool = False
-    """Whether it must make no further step: it was abandoned, or the run is being stopped."""
+    """Whether it must not continue: it was abandoned, or the run is being stopped."""
 
     def describe(self) -> str:
         """The call as named in messages."""
@@ -71,13 +71,14 @@ class SystemCall(Struct):
         frames = [(frame.f_code.co_filename, line) for frame, line in steps]
         foreign = [frame for frame in frames if not _is_ours(frame[0])]
         if not foreign:
-            # A call with wrong arguments fails in memeval's frame: no line of the user's code was
-            # reached.
+            # A call with wrong arguments fails in memeval's frame, before any line of the user's
+            # code.
             return _location(self.owner, self.method)
 
         source = _source_of(self.owner)
         theirs = [frame for frame in frames if frame[0] == source]
-        # The user's own file says most; among a library's frames, the outermost is nearest to it.
+        # The user's own file is most informative; among a library's frames, the outermost is
+        # closest to it.
         file, line = theirs[-1] if theirs else foreign[0]
         return f"{Path(file).name}:{line} in {self.method}"
 
@@ -109,7 +110,7 @@ class Steps:
 
     def __init__(self, inner: Awaitable[Any], call: SystemCall | None = None) -> None:
         """`call` has the time limit; without `call` there is no limit."""
-        # Only a coroutine can be driven step by step: a future does its work elsewhere.
+        # Only a coroutine can be driven step by step: a future works elsewhere.
         self._inner = inner if isinstance(inner, Coroutine) else _wait_for(inner)
         self._call = call
 
@@ -124,7 +125,7 @@ class Steps:
             except StopIteration as end:
                 return end.value
 
-            # A bare `yield` only lets other tasks run: nothing is waited for.
+            # A bare `yield` only lets other tasks run, and waits for nothing.
             began = None if awaited is None else own.begin_wait()
             try:
                 step, sent = inner.send, (yield awaited)

@@ -1,4 +1,4 @@
-"""Process-wide state that belongs to no system: changes by a call are noted and undone."""
+"""Process-wide state that systems must not change: changes by a call are noted and undone."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PREFIXES = (b"MEMEVAL_", b"MLFLOW_")
-"""Prefixes of variables that say where results are stored; others stay as libraries set them."""
+"""Prefixes of variables that determine where results are stored; libraries may change others."""
 
 
 def _folder() -> str:

@@ -1,9 +1,7 @@
-"""Calls a system's methods so that nothing that they do (a hang, `sys.exit`, a cancellation) stops
-more than it should.
-
-Whatever a method raises becomes one error with its source location. A plain method runs in a daemon
-thread, which does not keep the process from ending; with `system.timeout_s`, each call has a time
-limit.
+"""Calls a system's methods so that a hang, `sys.exit` or a cancellation in one stops no more than
+it should. Any exception of a method becomes one error with its source location. A plain method runs
+in a daemon thread, which does not keep the process from ending; with `system.timeout_s`, each call
+has a time limit.
 """
 
 import asyncio
@@ -87,7 +85,7 @@ class Watched:
         in_thread = self._call("ingest").attribute("in_thread")
         methods = [self._call(name).attribute(name) for name in FILLING]
         if in_thread and any(map(inspect.iscoroutinefunction, methods)):
-            # Each method is called where it must run, but never two of them at the same time.
+            # Each method is called where it must run, but never two at the same time.
             for name, arguments in calls:
                 await self.call(name, *arguments)
 
@@ -173,7 +171,7 @@ class Watched:
             task.cancel()
             raise self._give_up(call)
 
-        # memeval cancelled nothing here: a system got hold of the task and cancelled it.
+        # memeval did not cancel the task: a system did.
         if task.cancelled():
             raise call.misuse("it cancelled the task that it ran in")
 
@@ -207,7 +205,7 @@ class Watched:
             ended = asyncio.wrap_future(outcome)
             # Retrieved even if the call is abandoned: otherwise asyncio would print the error.
             ended.add_done_callback(asyncio.Future.exception)
-            # After a stop, the thread may wait for a reply that nobody fetches any more.
+            # After a stop, the thread may wait for a reply that never comes.
             if not await _ends_in_time(call, ended, stop=self._stop_parts):
                 abandoned_calls.append(call)
                 raise self._give_up(call)
@@ -291,7 +289,7 @@ async def _ends_in_time(
 def _check_ran(call: SystemCall, value: Any) -> None:
     """Raises `SystemFaultError` for a generator or a coroutine: calling it ran no code."""
     if inspect.iscoroutine(value):
-        value.close()  # else Python warns that it was never awaited
+        value.close()  # otherwise Python warns that it was never awaited
         raise call.misuse(
             "it returned a coroutine, but is not an `async` method, so its code never ran"
         )

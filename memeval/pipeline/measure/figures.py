@@ -38,7 +38,7 @@ NO_TEXT = reference("")
 Headline = frozenset[CategoryId] | None
 """Categories that count towards `accuracy`; None if all do."""
 _SUMS = ("tokens/", "calls/", "cost_usd", "retry_wait_s", "ingest_ready_s")
-"""Beginnings of the metrics that are added up over the repeats."""
+"""Prefixes of the metrics that are added up over the repeats."""
 
 
 def measure_repeat(
@@ -64,7 +64,7 @@ def measure_repeat(
     metrics |= _judging(records)
     metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = _accuracy_bounds(main)
     metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
-    # One share of all chunks: a mean of shares would give a short case the weight of a long one.
+    # One share over all chunks: a mean of shares would weigh short and long cases equally.
     health = total_health(ingests)
     metrics["ingest_lost"] = health.lost_share if health.asked else None
     metrics |= measure_spending(records, ingests) | measure_times(records, ingests)
@@ -93,7 +93,7 @@ def _accuracy_bounds(records: Iterable[Record]) -> tuple[float | None, float | N
 
 
 def _means(records: Sequence[Record], headline: Headline) -> Metrics:
-    """The means over questions, each of which is averaged over its repeats first."""
+    """The means over questions, each averaged over its repeats first."""
     main = _counted(records, headline)
     averaged = [metric for metric in all_metrics().values() if metric.has_mean]
     of_categories = [metric for metric in averaged if not metric.all_categories]
@@ -127,7 +127,7 @@ def measure_cell(
 ) -> Metrics:
     """Metrics of a cell: means and deviations over repeats, clustered intervals, sums."""
     metrics: Metrics = {}
-    # A metric may be missing in a repeat, so that no single repeat names them all.
+    # A metric may be missing in a repeat, so no single repeat has them all.
     for name in dict.fromkeys(chain.from_iterable(repeats)):
         column = [repeat.get(name) for repeat in repeats]
         metrics[name] = sum_or_none(column) if name.startswith(_SUMS) else mean(column)
@@ -364,7 +364,8 @@ def total_health(ingests: Iterable[Ingest]) -> IngestHealth:
 
 
 def found_nothing(records: Sequence[Record], ingests: Sequence[Ingest]) -> bool:
-    """Whether a memory that reports its results found nothing at all: figures are meaningless."""
+    """Whether a memory that reports its results found nothing at all, which makes figures
+    meaningless."""
     if not any(ingest.row.chunks for ingest in ingests):
         return False
 

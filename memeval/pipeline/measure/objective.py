@@ -1,4 +1,4 @@
-"""Whether `objective` names a metric that a cell will have."""
+"""Checks that `objective` names a metric that a cell will have."""
 
 from collections.abc import Collection
 from functools import cache
@@ -18,7 +18,7 @@ _GROUPED = ("accuracy_std", "latency_ms", "tokens", "calls", "cost_usd", "cost_u
 
 def check_objective(cell: Cell, direction: str) -> None:
     """Raises `UserError` with the nearest names if a cell can't have the metric, or if the sweeper
-    minimizes it though more is better: that is Optuna's default direction.
+    minimizes it although more is better (minimizing is Optuna's default).
 
     A data set names the metrics of its own protocol. A custom data set may name none before there
     are records: the metric is then looked up at the end.

@@ -40,14 +40,14 @@ SYSTEM_FLAGS = "system_flags"
 """Tag with the words that a system adds to the column `flags`, joined by commas."""
 
 SAMPLE, BIASED_CUT, ONLY, NAMED = "sample", "biased_cut", "only", "named_questions"
-"""Tags that say which questions were asked, if not all were."""
+"""Tags that describe the asked questions, if not all were asked."""
 
 PROTOCOL = "protocol"
-"""Tag with the choices that make two figures comparable, in one line."""
+"""Tag with the choices that must be equal in comparable figures, in one line."""
 
 DETERMINISTIC, OWN_PROMPT = "deterministic", "own_prompt"
-"""Tags that say whether the offline reader answered, and whether another prompt than the cell's was
-used.
+"""Tags that state whether the offline reader answered, and whether a prompt other than the cell's
+was used.
 """
 
 DATA = "data_"
@@ -206,7 +206,7 @@ def own_tags(config: RunConfig) -> dict[str, str]:
 
 
 def _has_own_prompt(cell: Cell) -> bool:
-    """Whether the answers were given with another prompt than the cell's."""
+    """Whether the answers were given with a prompt other than the cell's."""
     if retrieves_only(cell.config):
         return False
 
@@ -249,8 +249,8 @@ def has_offline_reader(config: RunConfig) -> bool:
 
 
 def protocol(config: RunConfig, sha256: str, judge: JudgeIdentity | None) -> str:
-    """The choices that make two figures comparable, in one line. `sha256` is the digest of the
-    data; `judge` is None for a run that only retrieves.
+    """The choices that must be equal in comparable figures, in one line. `sha256` is the digest of
+    the data; `judge` is None for a run that only retrieves.
     """
     dataset = config.dataset
     limits = [
@@ -283,7 +283,8 @@ def protocol(config: RunConfig, sha256: str, judge: JudgeIdentity | None) -> str
 
 
 def config_yaml(cell: Cell) -> str:
-    """The resolved config as YAML, without settings that only say how a run is stored or shown."""
+    """The resolved config as YAML, without settings that only affect how a run is stored or
+    shown."""
     system = {"name": cell.config.system["name"], **system_settings(cell.source)}
     for name in ("class", *sorted(SHARED_SETTINGS)):
         if name in cell.config.system:

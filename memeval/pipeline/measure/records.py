@@ -30,7 +30,8 @@ class Ingest(Struct, frozen=True):
     seed: int
     row: IngestRow
     usage: tuple[Usage, ...]
-    """As the run counts them: those paid for by another run or an earlier repeat as cached."""
+    """As the run counts them: usages paid for by another run or an earlier repeat count as
+    cached."""
 
 
 def records(cell: Cell, finished: Finished) -> Iterator[Record]:
@@ -109,7 +110,7 @@ def members_of_rows(answer: AnswerRow, verdict: VerdictRow | None, bill: Bill) -
     # A verdict may be left from an answer that was replaced by a failure: it no longer counts.
     if verdict is not None and answer.status is Status.OK:
         status, error, judged = verdict.status, verdict.error or error, verdict.verdict
-        # Answer and verdict may come from different runs: each records who paid for it.
+        # Answer and verdict may come from different runs: each records which run paid for it.
         usage += bill.usages_of(verdict)
         times = times.join(verdict.times)
         notes |= verdict.notes

@@ -1,4 +1,4 @@
-"""What a cell may claim about its figures if it asked only some of the questions."""
+"""The validity of a cell's figures if it asked only some of the questions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -70,7 +70,7 @@ def _rows_without_score(rows: Sequence[CategoryResult]) -> tuple[CategoryResult,
 
 
 def notes_on_questions(cell: Cell, records: Sequence[Record]) -> Iterator[str]:
-    """Notes on which questions were asked, and on the consequences for the figures."""
+    """Notes on the selection of questions and its consequences for the figures."""
     settings = cell.config.dataset
     sample = cell.dataset.sample
     if sample is not None:

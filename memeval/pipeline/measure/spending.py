@@ -1,4 +1,4 @@
-"""Spending of a run: tokens, calls, money and time; and what its tools took and wrote."""
+"""Spending of a run: tokens, calls, money and time; latency and output of its tools."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from memeval.results.rows import OperationDone, Written
 from memeval.statistics.means import mean, sum_or_none
 
 UNKNOWN_IF_IMPORTED = ("tokens/total", "cost_usd_uncached/total")
-"""Metrics of the spending of the program that gave imported answers."""
+"""Metrics of the spending of the program whose answers were imported."""
 Metrics = dict[str, float | None]
 """Metrics by name; None if a metric is not defined."""
 
@@ -147,7 +147,7 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 
 def measure_tools(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
-    """What a model wrote, and the latency of each tool."""
+    """Content that a model wrote, and the latency of each tool."""
     return _latencies(records) | measure_writes(ingests)
 
 
@@ -162,7 +162,7 @@ def _latencies(records: Sequence[Record]) -> Metrics:
 
 
 def measure_writes(ingests: Sequence[Ingest]) -> Metrics:
-    """Figures of what a model wrote; empty without `writer=tools`."""
+    """Figures of the content that a model wrote; empty without `writer=tools`."""
     longest: dict[tuple[str, int, str], Written] = {}
     cases: list[tuple[str, int]] = []
     for ingest in ingests:

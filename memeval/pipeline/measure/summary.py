@@ -105,7 +105,7 @@ class EarlierRun(Struct, frozen=True):
     """Results of an earlier run of a cell."""
 
     summary: RunSummary | None = None
-    """Its summary, if it is complete and nothing has to be tried again."""
+    """Its summary, if it is complete and needs no retries."""
     damage: tuple[str, ...] = ()
     """Mismatches, one line each; these parts are computed again from the rows."""
 
@@ -220,7 +220,7 @@ def _tags_of_rows(
     if found_nothing(rows, ingest_rows):
         labels[FOUND_NOTHING] = "true"
     answered = [row for row in rows if row.status in (Status.OK, Status.RETRIEVED)]
-    # Recall covers only the questions whose ranking is known.
+    # Recall covers only questions with a known ranking.
     if len({row.evidence_ranks is None for row in answered if row.retrieved is not None}) > 1:
         labels["ranks_part"] = "true"
 

@@ -1,4 +1,4 @@
-"""The models, the embedder and the reranker that a cell calls, and what it may spend on them."""
+"""The models, the embedder and the reranker that a cell calls, and their budget."""
 
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ from memeval.retrieval.rerank import NONE as NO_RERANKER
 
 T = TypeVar("T")
 OFFLINE = ("tfidf", NO_RERANKER)
-"""Options that call nothing, even if a URL is set."""
+"""Options that make no calls, even if a URL is set."""
 
 
 class CalledModel(Struct, frozen=True):
@@ -132,7 +132,7 @@ def check_budget(cell: Cell, more: Sequence[str] = ()) -> None:
         return
 
     for called in called_models(cell, more):
-        # Any number of tokens will do: the price list either knows the model or does not.
+        # The number of tokens does not matter: only whether the price list knows the model.
         usage = Usage(Role.ANSWER, called.model, provider_of(called.address), 1, 1)
         if cost_usd(usage) is None:
             raise UserError(

@@ -111,7 +111,7 @@ class Cell(Struct, frozen=True, dict=True):
     def memory_folder(self, seed: int) -> Path:
         """Folder of a repeat's memories, `<data set>/<system>-<key>`; only the key counts."""
         key = self.keys(seed).prepare
-        # Looked up by the key, whatever names precede it.
+        # Found by the key alone: the names before it may differ.
         saved = memory_folders(prepared_dir(), key)
         if saved:
             return saved[0]

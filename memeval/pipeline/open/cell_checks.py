@@ -1,4 +1,5 @@
-"""Checks that the parts of a cell fit together: judge, granularity and models with its data set."""
+"""Checks that the parts of a cell are compatible: judge, granularity and models with its data
+set."""
 
 from dataclasses import replace
 

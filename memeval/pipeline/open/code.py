@@ -1,4 +1,5 @@
-"""The code of each stage: an edit in a checkout repeats only the stages that run that code."""
+"""The code of each stage: an edit in a checkout repeats only the stages that use the edited
+code."""
 
 from __future__ import annotations
 
@@ -112,7 +113,7 @@ def stage_code(
     answer = code_identity(
         asks, within=("memeval.llm.extractive", "memeval.retrieval", "memeval.text.words")
     )
-    # A judge may inherit how it reads a reply: the code of its base classes counts, too.
+    # A judge may inherit its reading of replies, so the code of its base classes also counts.
     judges = [base.__module__ for base in judge.__mro__]
     judging = code_identity(
         [*judges, scores, "memeval.pipeline.execute.judging"],
@@ -158,12 +159,12 @@ def _code_of_added_metrics() -> list[str]:
 
 
 class OtherMetrics(Struct, frozen=True):
-    """The added metrics, such as those of packages, in which a run and this process differ."""
+    """The added metrics, such as those of packages, that differ between a run and this process."""
 
     here: frozenset[str]
     """Names of those that this process has, and the run lacks or has with different code."""
     run: frozenset[str]
-    """Names of those that the run says it has, and this process lacks."""
+    """Names of those that the run lists, and this process lacks."""
 
     @classmethod
     def of(cls, code: str) -> OtherMetrics:
@@ -176,7 +177,7 @@ class OtherMetrics(Struct, frozen=True):
     def include(self, figure: str, computed: Container[str]) -> bool:
         """Whether a figure of a run is one of theirs; `computed` are the figures computed here."""
         name = figure.partition("/")[0].removesuffix("_std")
-        # A run may say anything, but can't hide a figure that is computed here.
+        # A run may list anything, but can't hide a figure that is computed here.
         return name in self.here or (name in self.run and figure not in computed)
 
 

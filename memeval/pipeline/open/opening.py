@@ -128,7 +128,7 @@ def _label_digests(config: RunConfig, source: Source) -> Digests:
 def _resolve_parts(config: RunConfig, source: Source, dataset: Dataset) -> RunConfig:
     """The config with the final values of its parts: settings, judge, prompt, reranker, `top_k`.
 
-    Raises `UserError` for parts that do not go together.
+    Raises `UserError` for incompatible parts.
     """
     check_reader(config, source)
     check_writer(config, source)
@@ -215,7 +215,7 @@ def stages_of(
     """Stages of the settings of data set and system, by dotted path."""
     of_dataset = settings_stages("dataset", dataset.settings_type)
     if wants_evidence:
-        # The gold decides what this system answers from, not only how it is judged.
+        # The gold determines the evidence that this system answers from, not only its verdicts.
         for path, stage in of_dataset.items():
             if stage == JUDGE:
                 of_dataset[path] = ANSWER

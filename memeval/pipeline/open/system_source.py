@@ -20,11 +20,11 @@ from memeval.systems.base import INGEST, RUNTIME, MemorySystem, SystemSettings
 from memeval.text.shown import one_line
 
 IMPORTED = "imported"
-"""Replaces the name of the system if another program gave the answers."""
+"""Replaces the name of the system for another program's answers."""
 
 
 class Source:
-    """Facts that a cell knows about the source of its answers."""
+    """Properties of the source of a cell's answers."""
 
     settings: SystemSettings
     module: str | None = None
@@ -44,7 +44,8 @@ class Source:
     """Words that every table shows next to the source's figures."""
 
     def check_use(self, *, reader: str, writer: str) -> None:
-        """Raises `UserError` for settings that don't go with the cell's reader and writer."""
+        """Raises `UserError` for settings that are incompatible with the cell's reader and
+        writer."""
 
     def digests(self) -> Digests:
         """Its contribution to the keys."""
@@ -75,7 +76,7 @@ class SystemSource(Source):
         self.own_prompt = always or bool(getattr(self.settings, "own_prompt", False))
         self.ranks_part = system_class.ranks_part
         self.wants_evidence = system_class.wants_evidence
-        # A custom class gets no instance per user: its user must see whether it mixes users up.
+        # A custom class gets no instance per user: its author must see whether it mixes users up.
         self.needs_instances = is_built_in(system_class) and not self._ask_class("knows_users")
         self.has_tools = system_class.tools is not MemorySystem.tools
         self.answer_style = self._style()

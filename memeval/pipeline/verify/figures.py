@@ -23,7 +23,7 @@ PRICE_PREFIX = "cost"
 CLOCK_FIGURES = ("duration_s",)
 """Figures that can't be computed from rows."""
 MOST_SHOWN = 5
-"""How many figures a line names; the others are counted."""
+"""Maximum figures that a line names; the others are counted."""
 INGEST_PREFIXES = (
     "tokens",
     "cost",

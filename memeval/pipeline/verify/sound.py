@@ -1,8 +1,6 @@
 """Compares a finished run with its digests, to find parts that were damaged or edited since, have a
-different key, or are missing.
-
-The digests are not signatures. They reveal damage and careless edits; a deceiver can write new
-digests.
+different key, or are missing. The digests are not signatures. They reveal damage and careless
+edits, but anyone can write new digests.
 """
 
 import dataclasses
@@ -57,7 +55,7 @@ OTHER_PRICES = "costs: other prices are in force; the command of an own run comp
 WITHOUT_ROWS = "is missing: the records can't be compared with rows"
 """End of a message about a file of rows."""
 MOST_NAMED = 3
-"""How many ids a line names; the others are counted."""
+"""Maximum ids that a line names; the others are counted."""
 
 
 class Verified(Struct, frozen=True):
@@ -67,7 +65,7 @@ class Verified(Struct, frozen=True):
     problems: tuple[str, ...]
     """Mismatches, one line each."""
     unchecked: tuple[str, ...]
-    """Parts that could not be compared, and why."""
+    """Parts that could not be compared, with reasons."""
 
 
 def verify_run(folder: Path) -> Verified:
@@ -99,7 +97,7 @@ class FolderCheck:
         self.unchecked: list[str] = []
 
     def run(self) -> None:
-        """Checks everything; a damaged part hides nothing but itself."""
+        """Checks everything; a damaged part does not stop the other checks."""
         try:
             summary = RunSummary.read(self.folder)
         except OSError as error:
@@ -346,7 +344,7 @@ class FolderCheck:
         try:
             rows = rows_of_run(path, header, parse, ids=ids, summary=summary)
         except FileNotFoundError:
-            # A run folder that was copied elsewhere comes without rows: this is no damage.
+            # A run folder that was copied elsewhere has no rows: this is not damage.
             if (self.outputs / "answers").is_dir():
                 self.problems.append(f"{name} is missing")
             else:
@@ -413,7 +411,7 @@ def memory_problems(folder: Path, key: str) -> Iterator[str]:
 
 
 def name_ids(ids: list[str]) -> str:
-    """The first ids, and how many more there are."""
+    """The first ids and the number of the others."""
     return some_of([one_line(name, 60) for name in ids], MOST_NAMED)
 
 
