@@ -1,5 +1,5 @@
-"""`python -m memeval check system=...`: checks whether a memory system, or the service behind it,
-follows the rules that figures depend on.
+"""`python -m memeval check system=...`: checks whether a memory system, or the service that it
+calls, follows the rules that figures depend on.
 """
 
 import re
@@ -35,7 +35,7 @@ ADDRESS = re.compile(r"https?://")
 FOUND = "my_memory"
 """The name of the option that is printed for a URL or a command."""
 LAG_PATIENCE_S = 60.0
-"""How long a fact is searched for, for systems without `ready_timeout_s`."""
+"""Time limit of the search for a fact, for systems without `ready_timeout_s`."""
 
 USAGE = f"""
 runs the rules of the conformance suite against a system, or against the service behind it, over a
@@ -176,7 +176,7 @@ def _report_file(word: str | None) -> Path | None:
 async def _check_all(cell: Cell, is_verbose: bool) -> list[CheckResult]:
     outcomes: list[CheckResult] = []
     async with aclosing(Models(cell.config, cell.run_key)) as models:
-        # Only the first rule limits the context: the others are about the memory, not its reader.
+        # Only the first rule limits the context: the others test the memory, not its reader.
         system = CheckedCell(cell, models, cell.config.context_tokens)
         for rule in (*CHECKS, *OF_TOOLS):
             if outcomes and outcomes[0].state == "not shown" and rule in CHECKS:
@@ -199,7 +199,7 @@ async def _check_all(cell: Cell, is_verbose: bool) -> list[CheckResult]:
 
 
 async def _measure_lags(cell: Cell, facts: int, is_verbose: bool) -> bool:
-    """Prints how long it took until each fact was found; returns whether all were found."""
+    """Prints the time until each fact was found; returns whether all were found."""
     settings = cell.source.settings
     patience_s = getattr(settings, "ready_timeout_s", LAG_PATIENCE_S)
     lags: list[Lag] = []

@@ -76,7 +76,7 @@ def claims(arguments: Sequence[str]) -> int:
 
 
 def table_of(chosen: Sequence[Claim]) -> list[str]:
-    """One line per figure below its data set, with the values that others measured."""
+    """One line per figure below its data set, with values measured by others."""
     rows = [["claim", "published", "others"]]
     for dataset in dict.fromkeys(claim.dataset for claim in chosen):
         rows.append([dataset, "", ""])
@@ -117,7 +117,7 @@ def reproduce_claims(names: Sequence[str], chosen: Sequence[Claim]) -> int:
 
 
 def cost_lines(words: Sequence[str]) -> list[str]:
-    """Cost of a run, as `plan` reports it; or the reason why it is not known."""
+    """Cost of a run, as `plan` reports it, or the reason why it is unknown."""
     from memeval.api.sweeping import plan
     from memeval.cli.plan_text import call_lines
 
@@ -131,7 +131,7 @@ def cost_lines(words: Sequence[str]) -> list[str]:
 
 
 def listing(chosen: Sequence[Claim]) -> Iterator[str]:
-    """The claims with what their sources disclose."""
+    """The claims with the disclosures of their sources."""
     for claim in chosen:
         protocol = claim.protocol
         asked = NOT_DISCLOSED if protocol.questions is None else f"{protocol.questions:,}"
@@ -197,7 +197,7 @@ def run_lines(run: Run, chosen: Sequence[Claim]) -> Iterator[str]:
 
 
 def verdict_lines(matches: Sequence[Match]) -> Iterator[str]:
-    """Remarks about the figures of a claim: once if they apply to all of them."""
+    """Remarks about the figures of a claim; a remark about all figures is printed once."""
     shown: dict[str, None] = {}
     for match in matches:
         text = match.verdict

@@ -85,7 +85,7 @@ def write_files(comparisons: Sequence[Comparison], runs: Sequence[Run], *, plots
         summaries.append(run.summary)
         folders.append(run.folder)
 
-    # Named by runs and options: the same command again replaces its own files, and no other files.
+    # Named by runs and options: repeating a command replaces its own files and no others.
     folder = outputs_dir() / "comparisons" / comparison_name(comparisons)
     with writing(folder):
         make_folder(folder)

@@ -1,4 +1,4 @@
-"""End of an invocation's output: its cells, and how they differ from the first."""
+"""End of an invocation's output: its cells, and their differences from the first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Groups = Mapping[str, Sequence[RunSummary]]
 
 
 def glossary_line() -> str:
-    """A line that says where the words and columns of the tables are explained."""
+    """A line with the location of the glossary for the tables."""
     return f"words and columns: {location_of('docs/glossary.md')}"
 
 
@@ -40,8 +40,8 @@ def show_comparison(
 
     With `statistics`, the figures behind the words follow.
 
-    After an interruption, nothing is drawn or logged: the publisher, which does both, may be the
-    reason for the interruption.
+    After an interruption, nothing is drawn or logged: the publisher, which does both, may have
+    caused it.
     """
     from memeval.report.comparison import by_dataset
 
@@ -136,7 +136,7 @@ def print_statistics(comparisons: Sequence[Comparison]) -> None:
 def print_logged(logged: Sequence[PublishResult]) -> None:
     """Prints the URL of the logged comparison in MLflow, or the reason why it was not logged."""
     for published in logged:
-        # Nothing answers at the URL of a local store until `memeval ui` runs.
+        # The URL of a local store works only while `memeval ui` runs.
         if published.url is not None and not published.url.startswith(LOCAL_PAGE):
             print(f"in MLflow: {published.url}")
         if published.error is not None:
@@ -177,7 +177,7 @@ def print_notes(summaries: Sequence[RunSummary]) -> None:
 
 
 def _why_invalid(summary: RunSummary) -> str:
-    """How many records have a score, how many are required, and why the others have none."""
+    """Number of records with a score, the required number, and the reasons for missing scores."""
     if summary.found_nothing:
         # A note says whether nothing was found, or nothing fits into a budget.
         return "no question got any context from the memory"

@@ -9,7 +9,7 @@ from memeval.text.shipped import location_of
 from memeval.text.shown import all_counted, counted, one_line
 
 MOST_CATEGORIES = 20
-"""How many categories are named with their counts."""
+"""Maximum categories that are listed with their counts."""
 
 
 def check_chosen(chosen: Namespace) -> int:
@@ -37,7 +37,8 @@ def check(path: Path) -> int:
 
 
 def lines(reader: OwnReader) -> list[str]:
-    """Summary of a file without mistakes, and how to run it, or what it lacks for a run."""
+    """Summary of a file without mistakes, and the command to run it, or what is missing for a
+    run."""
     counts = reader.counts
     shown = {noun: counts[noun] for noun in ("cases", "sessions", "turns", "questions")}
     described = [f"{reader.path}: {all_counted(shown)}", f"  name: {reader.name}"]

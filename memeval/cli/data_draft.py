@@ -83,7 +83,7 @@ def draft(chosen: Namespace) -> int:
     with RunDisplay(f"draft {path.name}") as progress:
         drafting = run_loop(_run(job, progress))
 
-    # If nothing was left to propose, the counts of the command that did it stay.
+    # If nothing was left to propose, the counts of the earlier command stay.
     if drafting.proposals:
         _note_dropped(path, drafting, adds=chosen.action == "grow")
 
@@ -165,9 +165,10 @@ def _read(path: Path) -> list[EvalCase]:
 
 
 def _new_cases(cases: Sequence[EvalCase], number: int | None) -> tuple[list[EvalCase], int]:
-    """The cases without a drafted question, and how many questions to draft for them.
+    """The cases without a drafted question, and the number of questions to draft for them.
 
-    Raises `UserError` if no case is left, or if there is no number and no case to infer it from.
+    Raises `UserError` if no case is left, or if no number is given and there is no case to infer it
+    from.
     """
     new, drafted = [], 0
     for case in cases:
@@ -229,7 +230,7 @@ class _Shown(Struct, frozen=True):
 
     path: Path
     cases: Sequence[EvalCase]
-    """As they are shown to the drafter."""
+    """As shown to the drafter."""
     progress: Progress
 
     def save(self, drafted: Sequence[DraftedQuestion]) -> None:

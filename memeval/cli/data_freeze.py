@@ -34,7 +34,7 @@ from memeval.text.shipped import location_of
 from memeval.text.shown import all_counted, counted, one_line
 
 MOST_SHOWN = 20
-"""How many names of a change are printed; the others are counted."""
+"""Maximum names of a change that are printed; the others are counted."""
 MORE = 2
 """The factor by which `power` increases the cases, or the questions per case."""
 
@@ -100,7 +100,7 @@ def merge_files(chosen: Namespace) -> int:
 
 
 def diff(chosen: Namespace) -> int:
-    """Prints what changed from one version to another; exit status 1 if anything did."""
+    """Prints the changes from one version to another; exit status 1 if there are any."""
     old, new = _resolve_path(chosen.old), _resolve_path(chosen.new)
     changes = changes_between(read_checked(old)[1], read_checked(new)[1])
     for what, names in changes.lists.items():
@@ -118,7 +118,7 @@ def diff(chosen: Namespace) -> int:
 
 
 def power(chosen: Namespace) -> int:
-    """Prints which difference the data could show, and which difference more data could show."""
+    """Prints the smallest difference that the data could show, and that of more data."""
     path = _resolve_path(chosen.file)
     reader, written = read_checked(path)
     cases = [_with_status(case, None, ACCEPTED, DRAFTED) for case in written]

@@ -1,4 +1,4 @@
-"""`python -m memeval data review FILE`: decides which of your own questions are kept."""
+"""`python -m memeval data review FILE`: review of your own questions."""
 
 import getpass
 import signal
@@ -20,7 +20,7 @@ LONGEST_NAME = 80
 
 
 def review(chosen: Namespace) -> int:
-    """Serves the page, asks on the terminal, or prints how far reviewers agree."""
+    """Serves the page, asks on the terminal, or prints the agreement of the reviewers."""
     path = Path(chosen.file)
     if is_frozen(path):
         raise UserError(
@@ -58,7 +58,7 @@ def review(chosen: Namespace) -> int:
 
 
 def _no_dispute_text(document: OwnDocument, reviewer: str) -> str:
-    """Why `--disputed` shows a reviewer no question."""
+    """Explains why `--disputed` shows a reviewer no question."""
     if any(pair.differing for pair in review_agreement(document.cases).pairs):
         return f"{reviewer} has decided every question that reviewers disagree on."
 

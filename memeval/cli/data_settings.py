@@ -23,7 +23,7 @@ def chosen_dataset(name: str, words: Sequence[str]) -> Dataset:
 def chosen_settings(name: str, words: Sequence[str]) -> dict[str, Any]:
     """The given settings of a data set, and the values of `dataset=NAME` for the others.
 
-    Nothing is left out: questions that a run does not ask by default are included.
+    They also include questions that a run does not ask by default.
     """
     from omegaconf import OmegaConf
 

@@ -1,6 +1,4 @@
-"""`python -m memeval evaluate ANSWERS.jsonl dataset=… judge=…`: judges answers that another program
-gave.
-"""
+"""`python -m memeval evaluate ANSWERS.jsonl dataset=… judge=…`: judges answers from a file."""
 
 from collections.abc import Sequence
 from pathlib import Path

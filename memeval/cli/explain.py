@@ -24,7 +24,7 @@ PARSER = Parser.of("explain", USAGE)
 
 
 def explain(arguments: Sequence[str]) -> int:
-    """Prints what differs, and by how much each part moves the figure."""
+    """Prints the parts that differ, and the effect of each on the figure."""
     options = PARSER.parse_args(list(arguments))
     explanation = explain_run(options.run, options.claim)
     if options.json:

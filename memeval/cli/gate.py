@@ -69,7 +69,7 @@ def gate(arguments: Sequence[str]) -> int:
 
         return _judge(run, path, options)
     except WorldError as error:
-        # Status 1 would say that the run is worse.
+        # Status 1 would mean that the run is worse.
         print(f"memeval: {error}", file=sys.stderr)
         print("  finished work is kept; the same command continues it", file=sys.stderr)
         return BROKEN_STATUS

@@ -137,7 +137,7 @@ def _print_plugin(group: str, name: str) -> None:
             if group != SWEEP:
                 fields = _fields(found.file, skip=(group,))
         else:
-            # Loaded here: loading Hydra takes longer than `--help` may take.
+            # Imported here: Hydra takes longer to import than `--help` may take.
             from memeval.config.served import describe, served_fields
 
             fields = []
@@ -163,7 +163,7 @@ def _print_entry(text: str) -> None:
 
 def _print_field(text: str, indent: int = 7) -> None:
     """Prints a field with its comment."""
-    # The mark of the comment stays with the word after it.
+    # Keeps the comment mark and the word after it on one line.
     marked = " ".join(text.split()).replace(" # ", "  #\0")
     print(_wrapped(" " * indent + marked, indent + 4).replace("\0", " "))
 

@@ -29,7 +29,7 @@ PARSER = Parser.of("history", USAGE)
 
 
 def show_history(arguments: Sequence[str]) -> int:
-    """Prints a line per version and which changes are real, and draws the figures."""
+    """Prints a line per version and the real changes, and draws the figures."""
     options = PARSER.parse_intermixed_args(list(arguments))
     found = history(*options.words, metric=options.metric, last=options.last)
     for line in found.sentences:

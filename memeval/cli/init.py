@@ -25,7 +25,7 @@ KINDS = {
 }
 """Kinds of packages that can be written, with the command that runs each."""
 NOUNS = {"system": "memory system", "dataset": "data set"}
-"""Kinds whose name in a text is another one."""
+"""Kinds with a different name in texts."""
 BOARD = "board"
 """The kind for a board: not a part of memeval, but a repository of results."""
 EXAMPLE = "for example:  python -m memeval init system my-memory"

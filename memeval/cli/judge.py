@@ -1,4 +1,4 @@
-"""`python -m memeval judge probe | calibrate | agree`: how far a judge can be trusted."""
+"""`python -m memeval judge probe | calibrate | agree`: tests whether a judge can be trusted."""
 
 from collections.abc import Callable, Sequence
 

@@ -12,7 +12,7 @@ from memeval.metrics.formats import NONE, percent
 from memeval.text.shown import counted, one_line, some_of
 
 SHOWN = 10
-"""How many of the answers on which judges differ are listed without `--list`."""
+"""Maximum answers with differing verdicts that are listed without `--list`."""
 VERDICTS = {None: NONE, True: "right", False: "wrong"}
 """Verdicts of a judge, as they are printed."""
 
@@ -27,7 +27,7 @@ PARSER = Parser.of("judge agree", USAGE)
 
 
 def agree_runs(arguments: Sequence[str]) -> int:
-    """Prints how far the judges of runs agree, and on which answers they do not."""
+    """Prints the agreement of the judges of runs, and the answers on which they differ."""
     options = PARSER.parse_intermixed_args(list(arguments))
     runs = select_runs(options.words).chosen if options.words else []
     if len(runs) < 2:

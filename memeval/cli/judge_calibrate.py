@@ -56,7 +56,7 @@ def calibration_lines(run: Run, calibration: Calibration) -> Iterator[str]:
 
 
 def own_label_lines(calibration: Calibration) -> Iterator[str]:
-    """How labels of the run's own answers were used."""
+    """Explains the use of labels of the run's own answers."""
     yield str(calibration.note)
     if calibration.power is not None:
         yield (
@@ -73,7 +73,7 @@ def own_label_lines(calibration: Calibration) -> Iterator[str]:
 
 
 def range_lines(calibration: Calibration) -> Iterator[str]:
-    """Why labels of other answers give a range, and the range of each kind."""
+    """Explains the range from labels of other answers, and lists the range of each kind."""
     yield str(calibration.note)
     yield (
         f"The judge kept {calibration.right_kept:,} of {calibration.right_labels:,} right answers. "

@@ -33,7 +33,7 @@ PARSER = Parser.of("judge probe", USAGE)
 
 
 def probe(arguments: Sequence[str]) -> int:
-    """Prints how many answers of each kind a judge accepts.
+    """Prints the number of answers of each kind that a judge accepts.
 
     Exit status 1 if the judge gave no verdict at all.
     """
@@ -57,7 +57,7 @@ def probe(arguments: Sequence[str]) -> int:
         if out is not None:
             print(f"labels and verdicts: {one_line(out)}")
 
-    # A judge without a single verdict was not tested: most likely its endpoint refused.
+    # A judge without any verdict was not tested: most likely its endpoint refused.
     return int(not any(kind.judged for kind in result.kinds))
 
 
@@ -98,7 +98,7 @@ def probe_lines(result: ProbeResult) -> Iterator[str]:
 
 
 def flip_lines(flips: Sequence[FlipRate]) -> Iterator[str]:
-    """The attacks by technique, and how many of them flipped a verdict."""
+    """The attacks by technique, and the number that flipped a verdict."""
     yield ""
     rows = [["attacks", "in", "tried", "flipped", "share %", "95 % (Wilson)", "unparsed, failed"]]
     for rate in flips:

@@ -74,7 +74,7 @@ def open_sheet(path: Path, run: Run, options: Namespace) -> LabelSheet:
             answers, options.n or COUNT, by=options.stratify, seed=options.seed, run_key=run.key
         )
         drawn = [answer.key for answer in sample]
-        # A label is somebody's work: a new sample drops none.
+        # Labels are manual work: a new sample drops none.
         listed = list(dict.fromkeys([*drawn, *labels]))
 
     by_key = {answer.key: answer for answer in answers}
@@ -105,7 +105,7 @@ def ask_labels(sheet: LabelSheet) -> LabelSheet:
 
 
 def question_lines(sheet: LabelSheet, answer: JudgedAnswer, position: str) -> Iterator[str]:
-    """Text shown to the person who labels, escaped whatever it contains."""
+    """Text shown to the person who labels, with escapes for all content."""
     yield ""
     yield f"{position}  {one_line(answer.question_id)}  {one_line(answer.category)}"
     yield from wrap("question", answer.question)

@@ -22,7 +22,7 @@ from memeval.results.summary import PACKAGE_RUN
 from memeval.text.shown import one_line, some_of
 
 SHOWN = 8
-"""How many questions a finding lists; `--json` lists all."""
+"""Maximum questions that a finding lists; `--json` lists all."""
 LARGEST_FILE = 1_000_000
 """Maximum number of characters that are searched in a user's own file."""
 _FILES = ("prompt.file", "judge.prompt_file")
@@ -92,7 +92,7 @@ def finding_lines(finding: Finding) -> Iterator[str]:
 def collect_run(
     run: Run, known: Sequence[Run], data: str | None, files: Sequence[str]
 ) -> LintedRun:
-    """Collects everything that is known about a run on this machine."""
+    """Collects all information about a run on this machine."""
     records = run.read_records()
     case_ids = {record.case_id for record in records}
     cases, why = data_of(run, case_ids, data)
@@ -111,7 +111,7 @@ def collect_run(
 
 
 def prompts_of(run: Run, records: Sequence[Record]) -> dict[tuple[str, int], SentPrompt]:
-    """Prompts sent to the reader, as far as their texts are available."""
+    """Prompts sent to the reader whose texts are available."""
     prompts = {}
     for record in records:
         own = run.texts_of(record)
@@ -136,7 +136,7 @@ def data_of(run: Run, wanted: set[str], data: str | None) -> tuple[dict[str, Eva
 
 
 def memories_of(run: Run) -> dict[str, list[str]]:
-    """Texts that the memories of each case extracted or wrote, as far as they are available."""
+    """Available texts that the memories of each case extracted or wrote."""
     memories: dict[str, list[str]] = {}
     with suppress(UserError):
         for own, items in run.read_dumps():

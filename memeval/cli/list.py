@@ -41,7 +41,7 @@ def list_runs(arguments: Sequence[str]) -> int:
         print_json([_as_json(run, name) for run, name in zip(runs, names, strict=True)])
         return 0
 
-    # The shortest beginning that tells all of these keys apart.
+    # The shortest prefix that distinguishes all of these keys.
     keys, length = {run.key for run in runs}, SHORTEST_KEY
     while len({key[:length] for key in keys}) < len(keys):
         length += 1

@@ -1,4 +1,4 @@
-"""Chooses the command, and turns errors into one clear line and an exit status."""
+"""Selects the command, and turns errors into one clear line and an exit status."""
 
 import errno
 import importlib
@@ -32,8 +32,8 @@ HELP = ("help", "-h", "--help")
 
 def run_command(arguments: list[str]) -> int:
     """Runs the command that the first word names; without such a word, `run`."""
-    # First of all: libraries read the environment when they are imported, and nothing printed from
-    # here on, not even a traceback, contains a secret.
+    # First: libraries read the environment when they are imported, and from here on no output, not
+    # even a traceback, contains a secret.
     set_environment()
     guard()
 
@@ -90,7 +90,7 @@ def _run_named(arguments: list[str]) -> int:
 
 def _load_command(name: str) -> Callable[[Sequence[str]], int]:
     """Imports a command. Raises `UserError` if this interpreter lacks a package that memeval needs:
-    usually it is not the interpreter of the environment.
+    usually it is the wrong interpreter.
     """
     try:
         command: Callable[[Sequence[str]], int] = load(path_of(name))

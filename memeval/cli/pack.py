@@ -1,4 +1,4 @@
-"""`python -m memeval pack [RUN|FILTER ...] -o FILE`: finished runs as one file to hand over."""
+"""`python -m memeval pack [RUN|FILTER ...] -o FILE`: writes finished runs to one file to share."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _value_of(value: str | None) -> dict[str, Any]:
 
 
 def _kind_of(name: str, mark: str, value: str | None) -> dict[str, Any]:
-    """How many words or options are allowed, as settings for argparse."""
+    """The allowed number of words or options, as settings for argparse."""
     if not name.startswith("-"):
         # Without a default, argparse calls an argument that may be left out required.
         kinds: dict[str, dict[str, Any]] = {"": {}, "*": {"nargs": "*", "default": []}}

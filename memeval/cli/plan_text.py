@@ -70,7 +70,7 @@ def _call_row(line: RoleTotal) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """Roughly how long something takes, in words."""
+    """A rough duration as text."""
     if seconds < MINUTE_S:
         return f"about {seconds:.0f} s"
     if seconds < 2 * HOUR_S:

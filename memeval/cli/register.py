@@ -111,7 +111,7 @@ def _open_cells(overrides: Sequence[str], systems: Sequence[str]) -> list[Cell]:
 
 
 def _print_notes(cells: Sequence[Cell]) -> None:
-    """Prints what `verify` will report about runs that were begun before their registration."""
+    """Prints the findings that `verify` will report about runs begun before their registration."""
     for cell in cells:
         if (cell.folder / RUN_FILE).exists():
             print(

@@ -23,7 +23,7 @@ HOST = "127.0.0.1"
 LARGEST_BODY = 1 << 20
 """Maximum size of a request's body in bytes."""
 IDLE_S = 30.0
-"""How long a connection may be silent."""
+"""Maximum silence of a connection."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -41,14 +41,14 @@ class SaveRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ReviewServer(ThreadingHTTPServer):
-    """Answers only those who know its URL, which contains a secret, and only from its own page."""
+    """Answers only requests from its own page to its URL, which contains a secret."""
 
     daemon_threads = True
 
     def __init__(self, review: ReviewFile) -> None:
         super().__init__((HOST, 0), _Handler)
         self.review = review
-        # Hexadecimal digits: nothing in them looks like a key, which the terminal would hide.
+        # Hexadecimal digits don't look like a key, which would be redacted on the terminal.
         self.token = secrets.token_hex(32)
         self.lock = threading.Lock()
         """Held while a request uses the review."""
@@ -63,7 +63,7 @@ class ReviewServer(ThreadingHTTPServer):
         return f"{self.origin}/{self.token}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignores a page that was closed in the meantime: that is nobody's mistake."""
+        """Ignores a page that was closed in the meantime, which is not an error."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -149,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _path(self) -> str | None:
         """Part of the path after the secret; None if the request was refused."""
         token, _, what = self.path.removeprefix("/").partition("/")
-        # Another host name for this machine would belong to another page: DNS rebinding.
+        # A request to another host name of this machine comes from another page: DNS rebinding.
         is_here = self.headers.get("Host") == f"{HOST}:{self.server.server_port}"
         is_own = self.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
         is_known = hmac.compare_digest(token.encode(), self.server.token.encode())

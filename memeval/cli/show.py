@@ -36,7 +36,7 @@ from memeval.text.shown import one_line, printable
 
 MISSING = "(not on this machine)"
 FIRST_LINES = 3
-"""How many lines of a tool's result are shown."""
+"""Maximum lines of a tool's result that are shown."""
 TIME_NAMES = {"place_ms": "waiting for a slot"}
 """Display names of times whose field names are not clear enough."""
 
@@ -108,7 +108,7 @@ def run_lines(run: Run) -> Iterator[str]:
 
 
 def question_lines(run: Run, question_id: str, data: str | None = None) -> Iterator[str]:
-    """Everything that is known about a question: its gold side, and each repeat's answer."""
+    """All information about a question: gold answer, evidence, and each repeat's answer."""
     records = find_records(run, question_id)
     first = records[0]
     yield f"{one_line(first.question_id)}  {one_line(first.category_name)}"

@@ -32,7 +32,7 @@ CHARTS = "compareRunsMode=CHART"
 """Part of a URL: the experiment's charts instead of its table."""
 
 STARTING_S = 120.0
-"""How long the server may take until it answers; it takes about ten seconds on two cores."""
+"""Time limit for the server to answer; it takes about ten seconds on two cores."""
 
 USAGE = """
 opens MLflow's page of the runs
@@ -104,7 +104,7 @@ def serve(host: str, port: int, store: TrackingStore, root: Path, *, opens: bool
             "stdout": subprocess.PIPE,
             "stderr": subprocess.STDOUT,
         }
-        # In a separate process group, Ctrl-C reaches memeval only, which then stops the server.
+        # In a separate process group: Ctrl-C reaches only memeval, which then stops the server.
         process = subprocess.Popen(command, **pipes, process_group=0, env=variables)
         started.adopt(process.pid)
         writer = threading.Thread(

@@ -1,4 +1,5 @@
-"""`python -m memeval verify [RUN ... | PACKAGE ...]`: checks that runs are as measured."""
+"""`python -m memeval verify [RUN ... | PACKAGE ...]`: checks that runs are unchanged since they
+were measured."""
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -90,7 +91,7 @@ def verify_packages(path: Path, options: Namespace) -> int:
 
     judge = answer = None
     if options.judge or options.answer:
-        # Loaded here: it loads everything that a run needs.
+        # Imported here, because it imports everything that a run needs.
         from memeval.api.again import answer_again, judge_again
 
         if options.judge:
@@ -116,7 +117,7 @@ def verify_packages(path: Path, options: Namespace) -> int:
 
 
 def unchecked_lines(unchecked: Sequence[str]) -> Iterator[str]:
-    """What was not compared, with each reason once, and the number of runs that share it."""
+    """The parts that were not compared, with each reason once and its number of runs."""
     by_reason: dict[str, list[str]] = {}
     for line in unchecked:
         run, _, reason = line.partition(": ")

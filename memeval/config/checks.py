@@ -133,7 +133,7 @@ def check_variable(option: str, name: Any) -> None:
     if (
         not _VARIABLE.fullmatch(name)
         or looks_secret(name)
-        # A variable's value is most likely the key itself, pasted instead of its name.
+        # The value is most likely the key itself, pasted in place of the variable's name.
         or name in os.environ.values()
         or not (conventional or len(name) < 8)
     ):

@@ -74,7 +74,7 @@ def import_named(path: str, group: str, what: str, base: type[Any] = object) -> 
 
 
 def _is_usable(value: object, base: type[Any]) -> bool:
-    """Whether an object of a module could be meant; an abstract base that it imports is not."""
+    """Whether an object of a module is a candidate; an imported abstract base is not."""
     return isinstance(value, type) and issubclass(value, base) and not isabstract(value)
 
 

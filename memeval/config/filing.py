@@ -1,4 +1,4 @@
-"""How a run is filed: experiment, tags, note, sweep. None of these changes a result."""
+"""Filing of a run: experiment, tags, note, sweep. None of these changes a result."""
 
 import os
 import re

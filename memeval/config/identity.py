@@ -43,7 +43,7 @@ PRESENTABLE = ("dataset.path", "prompt.file", "judge.prompt_file")
 """Runtime fields that name inputs of a run, and are therefore shown with its settings."""
 _SHARED_STAGES = {
     "dataset": {},
-    # The name of a system changes nothing that is stored: its class is among the digests.
+    # A system's name does not affect stored results: its class is among the digests.
     "system": {"name": RUN, "class": RUN, TIMEOUT: RUNTIME, TENANTS: PREPARE},
 }
 """Stages of the settings that every option of a group has."""

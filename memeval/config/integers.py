@@ -1,8 +1,8 @@
 """Groups that take any positive integer: `top_k=7`, `-m top_k=3,wide,12`, `compression_turn=40`.
 
 Hydra 1.3 refuses an integer as a group choice before it queries any config source. So integers of
-these groups are quoted on entry (the command line, a sweep's parameters), and a config source of
-our own (`served.py`) serves `<group>/<integer>`. Hydra is not patched.
+these groups are quoted on entry (the command line, a sweep's parameters), and memeval's own config
+source (`served.py`) serves `<group>/<integer>`. Hydra is not patched.
 """
 
 import re

@@ -22,7 +22,7 @@ _HINTS = {
     **dict.fromkeys(("output", "outputs", "output_dir", "out", "out_dir"), _OUTPUTS_HINT),
     **dict.fromkeys(("rpm", "tpm", "requests_per_minute", "rate_limit"), _RATES_HINT),
 }
-"""What to use instead of some names that other tools have, by their last part."""
+"""Replacements for some names of other tools, by the last part of the name."""
 HELP = "python -m memeval --help lists groups, options and fields"
 
 
@@ -31,7 +31,7 @@ def known_names() -> Mapping[str, list[str]]:
     """Every group and field, with the options (`llm=openai`) that have it."""
     names: dict[str, list[str]] = {path.name: [] for path in conf_dir().iterdir() if path.is_dir()}
     paths = sorted(conf_dir().rglob("*.yaml"))
-    # Not read by OmegaConf, which takes twenty times as long: only the names matter.
+    # OmegaConf would take twenty times as long, and only the names matter here.
     files = [(path, load_yaml(path) or {}) for path in paths]
 
     # An option comes before the options that build on it.
@@ -53,7 +53,7 @@ def options_with_field(
     name: str, words: Iterable[str], folders: tuple[Path, ...] = ()
 ) -> Sequence[str]:
     """The options that have the field `name`: memeval's own, by their files alone, and those that
-    the words choose, by the files that these build on, too. `folders` are the user's.
+    the words choose, by the files that these extend as well. `folders` are the user's.
     """
     choices = frozenset(without_marks(word) for word in words if "=" in word)
     return [*known_names().get(name, ()), *chosen_options(name, choices, folders)]
@@ -100,7 +100,8 @@ def unknown_name(key: str) -> UserError:
 
 
 def fields_called(name: str) -> list[str]:
-    """Groups and fields whose last part is `name`, or begins or ends with it; exact ones first."""
+    """Groups and fields whose last part is `name`, or begins or ends with it; exact matches
+    first."""
     exact: list[str] = []
     parts: list[str] = []
     for known in known_names():

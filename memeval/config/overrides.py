@@ -1,4 +1,4 @@
-"""Converts words of the command line to Hydra's form, and refuses words that contradict each other.
+"""Converts command-line words to Hydra's form, and refuses contradictory words.
 
 `system.class=my.module:Class` chooses an option: the class with its own settings, and without the
 fields of the option that it replaces. Such an option is named by the path, or by a chosen option
@@ -16,7 +16,7 @@ MULTIRUN = ("-m", "--multirun")
 INTEGER_GROUPS = ("top_k", "compression_turn")
 """Groups that take any positive integer."""
 ASKED_SETTINGS = ("sample", "sample_seed", "question_ids", "only")
-"""Settings of any data set, listed or not; they work without the prefix `dataset.` too."""
+"""Settings of any data set, listed or not; they also work without the prefix `dataset.`."""
 
 
 def full_override(word: str) -> str:

@@ -66,7 +66,7 @@ def resolve(composed: DictConfig | dict[str, Any]) -> RunConfig:
         # A URL may include the path that is called: both forms mean the same URL.
         config.reranker.base_url = config.reranker.base_url.rstrip("/").removesuffix("/rerank")
 
-    # Last, because two roles share a limit if their final URLs are equal.
+    # Last, because roles with equal final URLs share a limit.
     share_limits(config)
 
     return config
@@ -88,7 +88,7 @@ def _check_name(group: str, values: Any) -> dict[str, Any]:
     if not isinstance(values, dict) or not isinstance(values.get("name"), str):
         raise UserError(f"the config of a {group} needs a `name`")
 
-    # A setting that has no default is missing until it is given a value.
+    # A setting without a default is missing until it gets a value.
     given = {key: value for key, value in values.items() if value != REQUIRED}
     return _without_built_in_class(group, given)
 
@@ -157,7 +157,7 @@ def _resolve_judge_alone(llm: LlmConfig) -> None:
 def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
     """Sets the embedder's URL, by default that of the answers' model.
 
-    A key belongs to a URL: raises `UserError` for another URL without its own key.
+    Each key belongs to a URL: raises `UserError` for another URL without its own key.
     """
     answers = llm.base_url if llm.name == "openai" else None
     openai_key_env = LlmConfig.api_key_env
@@ -210,7 +210,7 @@ def _plots_of_environment() -> bool | None:
 
 def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
     """Raises `UserError` for a choice that is a list, that a config file silently overrides, or
-    that is made by `name` and so leaves the class of another option.
+    that is made by `name`, which keeps the class of another option.
     """
     for group in GROUPS:
         _check_class(group, getattr(config, group))

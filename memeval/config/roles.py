@@ -64,7 +64,7 @@ def settings_of_role(llm: LlmConfig, role: str) -> LlmConfig:
     other_model = other_address or own.get("model", llm.model) != llm.model
 
     inherited: dict[str, Any] = {}
-    # A key belongs to a URL, and headers may contain one.
+    # A key belongs to one URL, and headers may contain a key.
     if other_address:
         inherited |= ADDRESS_DEFAULTS
     if other_model:
@@ -176,7 +176,7 @@ def share_limits(config: RunConfig) -> None:
             continue
 
         shared = [caller.limit for caller in callers if caller.reach == _reach(settings)]
-        # This includes its own limit: it is one of the callers.
+        # Includes its own limit, as it is one of the callers.
         settings.max_concurrency = next(filter(None, shared), default)
 
 
@@ -209,7 +209,7 @@ def _reach(settings: LlmConfig | EmbedderConfig | RerankerConfig) -> tuple[Any, 
 
 def is_local(address: str | None) -> bool:
     """Whether a server is on this machine. A host that a package has replaced may have been local
-    to its run, and counts, too.
+    to its run, so it also counts.
     """
     host = urlsplit(address or "").hostname or ""
     return host in _LOCAL or holds_replacement(host)

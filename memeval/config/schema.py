@@ -30,7 +30,7 @@ DIRECT, CHUNKS, TOOLS = "direct", "chunks", "tools"
 
 
 def at(stage: str, default: Any = None, **metadata: Any) -> Any:
-    """A field of `stage`; `metadata` says when it counts and which values are allowed, with the
+    """A field of `stage`; `metadata` defines when it counts and which values are allowed, with the
     names above as keys.
     """
     return field(default=default, metadata={**metadata, "stage": stage})
@@ -46,8 +46,8 @@ class GranularityConfig:
     overlap: int | None = at(PREPARE, least=0)
     """Tokens that neighbouring chunks share, for `chunk`."""
     speakers: bool = at(PREPARE, True)
-    """Whether a chunk names who speaks, a line per turn; otherwise the turns' texts are joined by
-    spaces.
+    """Whether a chunk names the speakers, one line per turn; otherwise the turns' texts are joined
+    by spaces.
     """
 
 
@@ -66,10 +66,10 @@ class JudgeConfig:
     prompt_file: str | None = at(RUNTIME)
     """A custom template for judges that are models; its text is part of the judge key."""
     repeats: int = at(JUDGE, 1, least=1)
-    """How often a model judges each answer, an odd number; the majority is the verdict."""
+    """Number of times a model judges each answer, odd; the majority is the verdict."""
     reading: str = at(JUDGE, "first_word", one_of=("first_word", "official"))
-    """How a yes-or-no reply is read: by its first word, or `official`, as for published figures:
-    "yes" anywhere in it.
+    """Reading of a yes-or-no reply: `first_word`, or `official`, as for published figures: "yes"
+    anywhere in it.
     """
     scoring: str = at(JUDGE, "v2", one_of=("v1", "v2"))
     """Which version of BEAM's scorer counts the items of a rubric: `v1` counts half credit as 0, as
@@ -98,7 +98,7 @@ class PromptConfig:
 
 @dataclass
 class RoleModelConfig:
-    """The model of a role other than answering; None: as the answers' model."""
+    """The model of a role other than answering; None: same as the answers' model."""
 
     model: str | None = at(RUNTIME)
     base_url: str | None = at(RUNTIME)
@@ -118,7 +118,7 @@ class RoleModelConfig:
 
 @dataclass
 class IngestModelConfig(RoleModelConfig):
-    """The model that systems call while they ingest; None: as the answers' model."""
+    """The model that systems call while they ingest; None: same as the answers' model."""
 
     model: str | None = at(PREPARE, llm_ingest=True)
     base_url: str | None = at(PREPARE, llm_ingest=True)
@@ -132,7 +132,7 @@ class IngestModelConfig(RoleModelConfig):
 
 @dataclass
 class JudgeModelConfig(RoleModelConfig):
-    """The model that judges; None: as the answers' model."""
+    """The model that judges; None: same as the answers' model."""
 
     model: str | None = at(JUDGE, llm_judge=True)
     base_url: str | None = at(JUDGE, llm_judge=True)
@@ -146,7 +146,7 @@ class JudgeModelConfig(RoleModelConfig):
 
 @dataclass
 class DraftModelConfig(RoleModelConfig):
-    """The model that proposes questions for `data draft`; None: as the answers' model."""
+    """The model that proposes questions for `data draft`; None: same as the answers' model."""
 
     temperature: float | None = at(RUNTIME, 0.7, least=0)
     max_tokens: int | None = at(RUNTIME, 1024, least=1)
@@ -154,7 +154,8 @@ class DraftModelConfig(RoleModelConfig):
 
 @dataclass
 class DraftCheckModelConfig(RoleModelConfig):
-    """The model that answers proposed questions, to check them; None: as the answers' model."""
+    """The model that answers proposed questions, to check them; None: same as the answers'
+    model."""
 
 
 @dataclass
@@ -170,8 +171,8 @@ class LlmConfig:
     api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
     """Name of the environment variable that contains the key."""
     headers: dict[str, str] | None = at(RUNTIME)
-    """Additional headers of each request, for gateways: each names the environment variable with
-    its value.
+    """Additional headers of each request, for gateways: header names mapped to environment
+    variables.
     """
     temperature: float | None = at(ANSWER, 0.0, least=0)
     max_tokens: int = at(ANSWER, 512, least=1)
@@ -187,7 +188,7 @@ class LlmConfig:
     timeout_s: float = at(RUNTIME, 60.0)
     """Time limit of one whole try, from the connection to the last byte."""
     patience_s: float = at(RUNTIME, 300.0, least=0)
-    """How long to retry an endpoint that does not answer, or asks for fewer calls."""
+    """Seconds to keep retrying an endpoint that does not answer or asks for fewer calls."""
     max_retries: int | None = at(RUNTIME, least=0, most=1000)
     """Deprecated: maximum tries after the first, within `patience_s`."""
     ingest: IngestModelConfig = field(default_factory=IngestModelConfig)
@@ -214,7 +215,7 @@ class EmbedderConfig:
     api_version: str | None = at(RUNTIME)
     """As for the model; None: the model's, if the URL is the same."""
     api_key_env: str | None = at(RUNTIME)
-    """None: the key of the URL (the model's at its URL, OPENAI_API_KEY at OpenAI's)."""
+    """None: the key for the URL (the model's key at its URL, OPENAI_API_KEY at OpenAI's)."""
     headers: dict[str, str] | None = at(RUNTIME)
     """As for the model."""
     max_concurrency: int | None = at(RUNTIME, least=1, most=1000)
@@ -237,7 +238,7 @@ class RerankerConfig:
     model: str | None = at(ANSWER)
     """The cross-encoder at the endpoint."""
     base_url: str | None = at(ANSWER)
-    """URL whose `/rerank` is called, for example https://api.jina.ai/v1."""
+    """Base URL of the `/rerank` endpoint, for example https://api.jina.ai/v1."""
     api_key_env: str = at(RUNTIME, "RERANK_API_KEY")
     headers: dict[str, str] | None = at(RUNTIME)
     """As for the model."""
@@ -285,7 +286,7 @@ class WriterConfig:
 
 @dataclass
 class TrackingConfig:
-    """Tracking of runs, so that they can be compared."""
+    """Tracking of runs in MLflow."""
 
     name: str = at(RUNTIME, "mlflow", one_of=("mlflow", "none"))
     uri: str | None = at(RUNTIME)
@@ -309,7 +310,7 @@ class StoreConfig:
     None: in the home.
     """
     patience_s: float = at(RUNTIME, 300.0, least=0)
-    """How long to wait for a database or an object store that is unavailable."""
+    """Seconds to wait for a database or an object store that is unavailable."""
 
 
 @dataclass
@@ -343,8 +344,8 @@ class RunConfig:
     compression_turn: int | str = at(PREPARE, "never")
     """`never`, `middle`, `rolling`, or a number of turn pairs or chunks."""
     compression_unit: str = at(PREPARE, "pairs", one_of=("pairs", "chunks"))
-    """Unit of `compression_turn` and `retain_recent`: `pairs` of turns, whatever the granularity,
-    or `chunks`.
+    """Unit of `compression_turn` and `retain_recent`: `pairs` of turns, at any granularity, or
+    `chunks`.
     """
     retain_recent: int = at(PREPARE, 5, least=0)
     """Latest turn pairs, or chunks, that the window keeps at a compression."""
@@ -360,7 +361,7 @@ class RunConfig:
     stages: str = at(ANSWER, "all", one_of=("all", "retrieve"))
     """`retrieve` ends each question after its retrieval: no answer, no judge, no model."""
     num_runs: int = at(RUN, 1, least=1, most=10_000)
-    """Number of repeats, each from start to end with its own seed."""
+    """Number of repeats; each is a complete run with its own seed."""
     seed: int = at(RUN, 0)
     """Seed of the first repeat; the others count up from it."""
     min_coverage: float = at(RUN, 0.99, least=0, most=1)
@@ -372,7 +373,7 @@ class RunConfig:
     `ingest_failed`, and its memory is not kept.
     """
     fresh: str | None = at(RUNTIME, one_of=(PREPARE, ANSWER, JUDGE))
-    """First stage that runs again although its results exist: `prepare`, `answer` or `judge`."""
+    """First stage to repeat although its results exist: `prepare`, `answer` or `judge`."""
     plots: bool | None = at(RUNTIME)
     """Whether plots are drawn; None: MEMEVAL_PLOTS, else true."""
     prices: str | None = at(RUNTIME)
@@ -385,8 +386,8 @@ class RunConfig:
     confirm_above_usd: float | None = at(RUNTIME, least=0)
     """Estimated cost in dollars above which the command line asks for confirmation."""
     label: str | None = at(RUN, optional=True)
-    """Name of the measured version, such as `v2`: names the run in every table, and keeps it
-    separate from runs with other labels.
+    """Name of the measured version, such as `v2`: appears in every table, and separates the run
+    from runs with other labels.
     """
     sweep_name: str | None = at(RUNTIME)
     """Set by the files in sweeps/; tags the runs."""

@@ -1,4 +1,4 @@
-"""One config source that serves all options to Hydra.
+"""A config source that serves all options to Hydra.
 
 These are the files in conf/, each read once; `<group>/<integer>`; `sweep/<name>` from the folder
 sweeps/; `cell/<name>-<number>` from a sweep's grids; and the options of installed packages: YAML
@@ -83,7 +83,7 @@ def served_fields(group: str, option: str) -> dict[str, Any] | None:
     if group not in _SCHEMAS:
         part = import_named(provider.path, group, f"{group} '{option}' of {provider.package}")
 
-    # The class, too, as in memeval's own files: an option that builds on this one inherits it.
+    # Including the class, as in memeval's own files: an option that extends this one inherits it.
     own_class = {"class": provider.path} if group in GROUPS else {}
     return {"name": option, **own_class, **_settings(group, part)}
 
@@ -113,7 +113,7 @@ def chosen_options(
 
         for option in map(str.strip, values.split(",")):
             names = _field_names(group, option, folders)
-            # A field may have fields itself: `system.tools` has `system.tools.deny`.
+            # A field may have subfields: `system.tools` has `system.tools.deny`.
             if any(f"{known}.".startswith(f"{field}.") for known in names):
                 owners.append(f"{group}={option}")
 

@@ -15,12 +15,12 @@ from memeval.text.shown import one_line
 T = TypeVar("T")
 
 TIMEOUT = "timeout_s"
-"""The key of `system` that limits the time of each method call, whatever the system."""
+"""The key of `system` that limits the time of each method call, for all systems."""
 TENANTS, SHARED = "tenants", "shared"
 """The key of `system` that puts another user's sessions into the same store, and its only value."""
 SHARED_SETTINGS = frozenset({TIMEOUT, TENANTS})
 REQUIRED = "???"
-"""The value of a setting that has no default, until it is given one."""
+"""Placeholder for a setting without a default, until it gets a value."""
 NOT_SETTINGS = frozenset({"name", "class"})
 """Keys of a group's YAML that identify the option and are not settings."""
 
@@ -139,7 +139,7 @@ def _convert(key: str, value: Any, wanted: Any, *, loosely: bool) -> Any:
             return None
 
         types = [option for option in get_args(wanted) if option is not NoneType]
-        # Of several types, the value has one: there is no guessing.
+        # The value must already have one of several types: nothing is converted.
         return value if type(value) in types else _convert(key, value, types[-1], loosely=loosely)
 
     if origin is tuple:
