@@ -1,5 +1,5 @@
-"""Files that stages and runs leave on disk: typed rows, the records that join them, the texts that
-they refer to, and a run's summary.
+"""Files that stages and runs write: typed rows, the records that join them, the texts that they
+refer to, and a run's summary.
 """
 
 from memeval.results.files import (

@@ -77,7 +77,7 @@ class Calibration(Struct, frozen=True):
     """sha256 of the label file."""
     se: Finite | None = None
     power: Finite | None = None
-    """λ of PPI++: how far the judge is trusted, from 0 to 1."""
+    """λ of PPI++: weight of the judge's other verdicts, from 0 to 1."""
     groups: Count | None = None
     """Conversations by which the error is clustered; None if answers count as independent."""
     right_kept: Count | None = None
@@ -99,7 +99,7 @@ class Calibration(Struct, frozen=True):
 
     @property
     def note(self) -> Note:
-        """The note that names the labels behind the corrected accuracy."""
+        """The note that names the labels of the corrected accuracy."""
         count = f"{counted(self.labels, 'label')} of {one_line(self.file, 80)}"
         if self.rows_without_label:
             rows, verb = counted(self.rows_without_label, "row"), "have"
@@ -180,7 +180,7 @@ def read_shown_summary(folder: Path) -> RunSummary:
 
 
 def calibration_problem(summary: RunSummary, folder: Path) -> str | None:
-    """Why a run's calibration can't be shown; None if it is sound or missing."""
+    """The reason why a run's calibration can't be shown; None if it is valid or missing."""
     try:
         _calibration_of(summary, folder)
     except ValueError as error:
@@ -200,7 +200,7 @@ def _calibration_of(summary: RunSummary, folder: Path) -> Calibration | None:
     if calibration is None:
         return None
 
-    # By the records' digest: a run judged again has other verdicts under the same key.
+    # By the records' digest: a rejudged run has other verdicts under the same key.
     records = summary.files.get(RECORDS_FILE)
     if (calibration.run_key, calibration.records) != (summary.run_key, records):
         raise ValueError(

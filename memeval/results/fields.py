@@ -1,6 +1,5 @@
-"""Reads JSON of our files into typed records. A record's type says what each member may contain.
-
-msgspec does the checking: its errors name the member (`$.usage[0].calls`) and the expected type.
+"""Reads JSON of memeval's files into typed records. A record's type defines the members. msgspec
+checks them: its errors name the member (`$.usage[0].calls`) and the expected type.
 """
 
 from datetime import datetime
@@ -20,7 +19,7 @@ Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | Finite
 Share = Annotated[float, Meta(ge=0, le=1)]
 Rank = Annotated[int, Meta(ge=1, le=MOST)]
 Weight = Annotated[float, Meta(gt=0, le=MOST)]
-"""How many questions a question of a sample represents."""
+"""Number of questions that a question of a sample represents."""
 
 
 def read_json(content: bytes) -> Any:
@@ -33,7 +32,7 @@ def read_json(content: bytes) -> Any:
 
 
 def as_read(content: Json) -> Json:
-    """JSON as it reads back after writing: tuples become lists."""
+    """JSON as read back after writing: tuples become lists."""
     try:
         return dict(decode(json.encode(content)))
     except UnicodeEncodeError:

@@ -1,6 +1,4 @@
-"""Writes and checks result files: whole or not at all, one row per line, with digests that show
-damage.
-"""
+"""Writes and checks result files: atomically, one row per line, with digests that reveal damage."""
 
 import errno
 import hashlib
@@ -50,7 +48,7 @@ def as_json(value: Any, indent: int | None = None) -> str:
 
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """`content` with a digest of itself, so that damage and edits are seen when it is read.
+    """`content` with its own digest, so that reading it detects damage and edits.
 
     The digest is not a signature: anyone who edits a file on purpose can write a new one.
     """
@@ -158,7 +156,7 @@ def append_whole(descriptor: int, line: bytes, path: Path) -> int:
         if written < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
-        # A partial line would spoil the row appended after it.
+        # A partial line would corrupt the next appended row.
         os.ftruncate(descriptor, before)
         raise StorageError(f"{path} can't be written: {error.strerror or error}") from error
 

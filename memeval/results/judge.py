@@ -30,7 +30,7 @@ _USUAL = {"repeats": 1, "reading": "first_word", "scoring": "v2", "fence": True}
 
 
 class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
-    """A judge with all that affects its verdicts; None for settings that it does not have."""
+    """A judge with everything that affects its verdicts; None for settings that it lacks."""
 
     name: str
     own_class: str | None = None
@@ -128,7 +128,7 @@ def is_same_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> 
 
 
 def judge_shown(judge: JudgeIdentity | None) -> str:
-    """A judge in a table; empty if nothing was judged, or if the run does not say by whom."""
+    """A judge in a table; empty if nothing was judged, or if the run does not name the judge."""
     return "" if judge is None else judge.shown
 
 

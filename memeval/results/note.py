@@ -22,7 +22,7 @@ class NoteKind(StrEnum):
     NO_SCORE = "no_score"
     """Records have no score."""
     CORRECTED = "corrected"
-    """The labels that the corrected accuracy rests on."""
+    """The labels of the corrected accuracy."""
 
     # Why two runs are not compared.
     COMMON = "common"
@@ -35,9 +35,9 @@ class NoteKind(StrEnum):
     JUDGE = "judge"
     COVERAGE = "coverage"
     ONLY = "only"
-    """A run asked only the questions that a run got wrong, and so has no score."""
+    """A run asked only the questions that another run got wrong, so it has no score."""
     PRICES = "prices"
-    """The costs of a run have other prices than those in force."""
+    """The costs of a run use prices other than those in force."""
 
 
 _HEADINGS = {NoteKind.CORRECTED: "Corrected accuracy: "}
@@ -63,7 +63,7 @@ def remarks(texts: Iterable[str]) -> list[Note]:
 def with_kinds(content: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON of a run, with a kind for each note.
 
-    Earlier files contain only texts; in a stopped run, the first one says what stopped it.
+    Earlier files contain only texts; in a stopped run, the first one gives the reason.
     """
     notes: Any = content.get("notes")
     if not isinstance(notes, list):

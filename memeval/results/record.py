@@ -66,10 +66,10 @@ class Record(Struct, frozen=True):
     question: str = ""
     gold: tuple[str, ...] = ()
     weight: Weight = 1.0
-    """In a sample, how many questions of its category it represents."""
+    """Number of questions of its category that it represents in a sample."""
     answerable: bool = True
     asked_at: datetime | None = None
-    """When the question is asked, if the data set says."""
+    """Time of the question, if the data set has one."""
     facets: Mapping[str, str] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
     """Ids of the turns that contain the answer."""
@@ -88,7 +88,7 @@ class Record(Struct, frozen=True):
     session_evidence_ranks: RecordRanks = None
     shown_evidence_ranks: RecordRanks = None
     """Like `evidence_ranks`, but among the chunks that the reader was shown; None if the system
-    does not say which.
+    does not report them.
     """
     shown_session_ranks: RecordRanks = None
     top_k: Count | None = None

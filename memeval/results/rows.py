@@ -1,4 +1,4 @@
-"""The rows that the stages leave on disk, question by question.
+"""The rows that the stages write, question by question.
 
 They contain no metrics: these are computed from rows.
 
@@ -29,10 +29,8 @@ def _no_usage() -> tuple[Usage, ...]:
 
 
 class StepTimes(Struct, frozen=True, omit_defaults=True):
-    """How long each step took.
-
-    None if the step did not happen or was not measured. A cached reply counts with the time that
-    its original request took.
+    """Duration of each step. None if the step did not happen or was not measured. A cached reply
+    counts with the time that its original request took.
     """
 
     answer_ms: Number | None = None
@@ -122,7 +120,7 @@ class AnswerRow(Struct, frozen=True, omit_defaults=True):
     raw: str | None = None
     """The model's whole reply, if the answer is only a part of it."""
     finish_reason: str | None = None
-    """How the reply behind the answer ended; None if unknown."""
+    """End reason of the reply with the answer; None if unknown."""
     context: str | None = None
     """Reference to the context as the reader saw it; None if the system answers without the reader.
     """
@@ -202,7 +200,7 @@ class WrittenSession(Struct, frozen=True, omit_defaults=True):
     writes: Count
     """Calls that changed the memory."""
     faults: Mapping[str, Count] = field(default_factory=dict)
-    """How often each kind of fault occurred in calls and replies."""
+    """Number of faults in calls and replies, by kind."""
     limited: bool = False
     """Whether it ended at a limit."""
     made: tuple[AgentStep, ...] = ()
@@ -266,9 +264,9 @@ class IngestRow(Struct, frozen=True, omit_defaults=True):
     chunks: Count
     """Chunks that were ingested."""
     compressions: Count
-    """How often the window was cut."""
+    """Number of cuts of the window."""
     health: IngestHealth | None = None
-    """How many chunks were stored or lost; None if the ingest failed."""
+    """Numbers of stored and lost chunks; None if the ingest failed."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     usage: tuple[Usage, ...] = field(default_factory=_no_usage)
     """Added up by role, model and kind: an ingest may make thousands of calls."""

@@ -175,8 +175,8 @@ class Run:
             raise UserError(f"{path} can't be read: {one_line(error, 1000)}", MADE_AGAIN) from error
 
     def read_written(self, record: Record) -> list[Written]:
-        """Figures of what a model wrote into the memory behind a record, one for each checkpoint;
-        empty without `writer=tools`.
+        """Figures of the content that a model wrote into a record's memory, one for each
+        checkpoint; empty without `writer=tools`.
         """
         if record.seed not in self._written_by_seed:
             path, by_ingest = self._answers(record.seed), {}

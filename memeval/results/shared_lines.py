@@ -14,7 +14,7 @@ class SharedRows(Protocol):
         """All lines, in the order of appending."""
 
     def append(self, line: bytes) -> None:
-        """Has a line appended, without blocking the event loop.
+        """Queues a line to be appended, without blocking the event loop.
 
         Raises `StorageError` if an earlier one could not be appended, for example because another
         process has taken over.
@@ -37,7 +37,7 @@ class SharedTexts(Protocol):
         """The lines with these references."""
 
     def put(self, lines: Mapping[str, bytes]) -> None:
-        """Has lines stored, except those whose reference is already stored."""
+        """Queues lines to be stored, except those whose reference is already stored."""
 
     def flush(self) -> None:
         """Returns when all lines are stored."""

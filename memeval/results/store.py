@@ -87,7 +87,7 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
     rows: SoundRows[R] = SoundRows()
     expected, beginning = {"header": dict(header)}, _beginning(header)
     lines = content.split(b"\n")
-    # A fragment after the last line end is torn: the process that wrote it died.
+    # A fragment after the last line end is torn: its process died while writing.
     rows.dropped += lines.pop() != b""
 
     for line in lines:
@@ -216,8 +216,8 @@ class RowStore(Generic[R]):
         return self
 
     def _hold(self) -> None:
-        """Keeps other processes out, on other machines too, and brings the copy up to date."""
-        # Never waits: the event loop must not block while another process works.
+        """Locks out other processes, including those on other machines, and updates the copy."""
+        # Does not wait: the event loop must not block while another process works.
         try:
             self._lock.acquire(timeout=0)
         except Timeout as error:
@@ -254,7 +254,7 @@ class RowStore(Generic[R]):
         self._found = read_rows(content, self.header, self._parse)
         if self._found.dropped:
             # `verify` would always report a damaged line, and the next row would be appended to a
-            # torn one and be lost with it. Rows of another key are kept for it.
+            # torn line and lost with it. Rows of other keys are kept.
             others = {header + b"\n" for header in _HEADER.findall(content)}
             lines = _sealed_lines(content, {_beginning(self.header), *others})
             if not self._found.has_header:
@@ -269,7 +269,7 @@ class RowStore(Generic[R]):
         Raises `ValueError` for a row that could not be read back, and `StorageError` if the disk
         can't be written; earlier rows stay.
         """
-        # Parsed as it will be later, so that no row is stored that reading would leave out.
+        # Parsed as on reading, so that no row is stored that reading would reject.
         try:
             content = _clean(row.to_json())
             stored = self._parse(content)

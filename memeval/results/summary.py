@@ -35,7 +35,7 @@ OWN_TAG = "tags."
 FOUND_NOTHING = "nothing_found"
 """Tag of a run in which no question got anything from the memory."""
 FEWEST_SESSIONS = "fewest_sessions"
-"""Tag of a run whose chunks are sessions: how many the smallest conversation has."""
+"""Tag of a run whose chunks are sessions: the number of sessions of the smallest conversation."""
 HYPOTHESES_FILE = "hypotheses.jsonl"
 """The answers of the first repeat in the format of LongMemEval's tools; `evaluate` reads this file.
 """
@@ -78,7 +78,7 @@ class CategoryResult:
     scored: int
     """Judged answers over all repeats."""
     asked: int
-    """Questions times repeats: the total behind `scored`."""
+    """Questions times repeats: the total that `scored` refers to."""
     headline: bool
     """Whether the category enters `accuracy`."""
     accuracy: float | None
@@ -168,7 +168,7 @@ class RunSummary:
 
     @property
     def ended(self) -> datetime:
-        """When the run was finished, in the time zone of this machine."""
+        """End of the run, in the time zone of this machine."""
         return datetime.fromisoformat(self.finished_at).astimezone()
 
     def notes_of(self, kind: NoteKind) -> list[Note]:
@@ -202,8 +202,8 @@ class RunSummary:
 
     @property
     def asked(self) -> float | None:
-        """Number of questions that the main figure is about: retrieval is measured on all of them,
-        accuracy on those of the headline.
+        """Number of questions of the main figure: retrieval covers all questions, accuracy those of
+        the headline.
         """
         return self.metrics.get("n_records" if self.only_retrieves else "n_questions")
 
@@ -305,7 +305,7 @@ def is_imported(summary: RunSummary) -> bool:
 
 def run_cost_usd(summary: RunSummary) -> float | None:
     """US dollars that a fresh run of its system costs; None if unknown, as for imported answers,
-    where only the judge was paid for here.
+    whose run paid only for the judge.
     """
     if is_imported(summary):
         return None

@@ -1,11 +1,9 @@
-"""Texts that rows refer to: each is stored once, under a digest of its content.
+"""Texts that rows refer to, each stored once under a digest of its content.
 
 A file `<answer key>.texts.jsonl` is next to the answers. A line contains a text, or a joined text:
 the references of its parts and the separator between them. So a context of ten chunks, and the
-prompt around it, take ten references, and the chunks are stored once.
-
-The rows do not depend on the file: a text that is missing or damaged is shown as missing, and no
-answer is lost.
+prompt around it, take ten references, and the chunks are stored once. Rows are valid without the
+file: a missing or damaged text is shown as missing, and no answer is lost.
 """
 
 import json
@@ -31,7 +29,7 @@ TEXTS_SUFFIX = ".texts.jsonl"
 _ID = re.compile(rb'\{"id":"([0-9a-f]{16})",')
 """Beginning of a line: `id` is written first, so that lines are indexed without parsing."""
 WITHHELD = "withheld"
-"""Member that replaces the text in a line whose text may not be passed on."""
+"""Member that replaces a text that may not be redistributed."""
 TEXTS_AT_ONCE = 64
 SEND_S = 1.0
 """Texts are sent to a shared store in batches of this many, or after this many seconds."""
@@ -201,7 +199,8 @@ class TextStore(Texts):
         if self._shared is None:
             return
 
-        # Texts have no order and never change: each side gets what it lacks; nothing is compared.
+        # Texts have no order and never change: each side gets its missing texts without a
+        # comparison.
         known = self._shared.references()
         own = {ref: line for ref in self._lines.keys() - known if (line := self.line(ref))}
         self._shared.put(own)

@@ -41,8 +41,8 @@ class VerdictRow(Struct, frozen=True, omit_defaults=True):
 
             return read
 
-        # If the status and the verdict contradict each other, the row was edited or damaged: no
-        # figure may rest on it.
+        # If the status contradicts the verdict, the row was edited or damaged: no figure may use
+        # it.
         is_unscored = read.verdict is not None and read.verdict.label is Label.UNSCORED
         if read.verdict is None or is_unscored != (read.status is Status.UNPARSED):
             raise ValueError("the verdict does not fit its status - at `$.verdict`")
@@ -59,10 +59,8 @@ class VerdictRow(Struct, frozen=True, omit_defaults=True):
 
     @property
     def tries(self) -> int:
-        """Unreadable judge replies, if they left the answer unscored: the next pass gets others.
-
-        0 for all other rows: a choice that can't be read is the system's own answer, and stays
-        unread.
+        """Unreadable judge replies, if they left the answer unscored: the next pass gets others. 0
+        for all other rows: an unreadable choice is the system's own answer and stays as it is.
         """
         if self.status is not Status.UNPARSED or self.verdict is None:
             return 0
