@@ -25,7 +25,8 @@ from memeval.text.shown import one_line
 ALL_KINDS = frozenset(NoteKind) - {NoteKind.COMMON}
 """Notes that `force` overrides. Without questions in common there is nothing to compare."""
 COMMON_KINDS = frozenset({NoteKind.DATA})
-"""Notes that `common` overrides: another version of the data. Only shared questions count."""
+"""Notes that `common` overrides, for different versions of the data: only shared questions
+count."""
 
 
 def compare_runs(
@@ -93,7 +94,7 @@ def _read_scores(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
         names |= own.metrics
         figures |= run.summary.metrics.keys()
 
-    # Runs with other prices are refused, with the way out.
+    # Runs with other prices are refused, with a hint.
     is_refused = metric.unit is DOLLARS and any(has_other_prices(run.summary.tags) for run in runs)
     if runs and not is_refused and not any(own.values for own in scores):
         raise unknown_metric(metric.name, names, figures)
@@ -229,7 +230,7 @@ def _compared_runs(
 
 
 def _corrected_words(summary: RunSummary) -> str:
-    """The corrected accuracy and the labels it rests on; empty if not corrected."""
+    """The corrected accuracy and its labels; empty if not corrected."""
     text = corrected_text(summary)
     if not text:
         return ""

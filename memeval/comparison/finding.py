@@ -30,7 +30,7 @@ _WARNINGS = (" INVALID", " STOPPED")
 
 
 class Filters(Struct, frozen=True):
-    """Conditions on a run; unset ones let every run pass. A value may be several, with commas."""
+    """Conditions on a run; unset ones match every run. A value may be a comma-separated list."""
 
     sweep: str | None = None
     dataset: str | None = None
@@ -244,7 +244,7 @@ def labels_of(known: Sequence[Run]) -> list[str]:
 
 
 def shown_label(label: str, summary: RunSummary) -> str:
-    """A label as `list` prints it: with a warning after it if the run can't be trusted."""
+    """A label as `list` prints it, followed by a warning if the run can't be trusted."""
     return " ".join([label, *warning(summary)])
 
 
@@ -331,7 +331,7 @@ def _run_at(word: str) -> list[Run]:
 
 
 def check_records(run: Run) -> None:
-    """Raises `UserError` if the records of a run are not those that it wrote."""
+    """Raises `UserError` if the records of a run were changed."""
     digest = run.summary.files.get(RECORDS_FILE)
     path = run.folder / RECORDS_FILE
     with reading(path, MADE_AGAIN):
@@ -345,7 +345,7 @@ def check_records(run: Run) -> None:
 
 
 def usual_metric(summaries: Sequence[RunSummary]) -> str:
-    """Metric for comparing runs: recall if nothing was answered, else accuracy."""
+    """Metric for comparing runs: recall if nothing was answered, otherwise accuracy."""
     if not all(summary.only_retrieves for summary in summaries):
         return "accuracy"
 

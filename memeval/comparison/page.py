@@ -128,7 +128,7 @@ def difference_row(comparison: Comparison, pair: Difference) -> DifferenceRow:
     name, low, high = pair_label(comparison, pair), result.low, result.high
     text = with_interval(result, comparison.unit, signed=True)
     if pair.same_prompts:
-        # A mark at 0 would look like something that was measured.
+        # A mark at 0 would look like a measurement.
         name, text = f"{name} (same prompts)", ""
     if low is not None and high is not None:
         low, high = scale * low, scale * high
@@ -145,7 +145,7 @@ def difference_row(comparison: Comparison, pair: Difference) -> DifferenceRow:
 
 
 def plot_title(comparison: Comparison) -> str:
-    """Title that names what is drawn, and what was forced."""
+    """Title of a plot, with the forced checks."""
     title = f"{comparison.metric}, each pair of runs"
     if comparison.baseline is not None:
         title = f"{comparison.metric} minus that of {comparison.run(comparison.baseline).label}"

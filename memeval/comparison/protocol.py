@@ -1,7 +1,6 @@
-"""What two runs must share to be compared: data, questions, labels, judge, coverage, prices.
-
-Runs that differ in one of them are different experiments. Comparing them is refused, with the
-reason, unless `--force` is given.
+"""Conditions for comparing two runs: the same data, questions, labels, judge and prices, and enough
+coverage. Runs that differ in one of them are different experiments. Comparing them is refused, with
+the reason, unless `--force` is given.
 """
 
 from collections.abc import Iterator
@@ -62,12 +61,12 @@ def reasons_against(
 
 
 def reasons_of_run(run: RunSummary, metric: Metric) -> Iterator[Note]:
-    """The reasons that a run gives by itself."""
+    """The reasons that concern one run alone."""
     if run.found_nothing:
         text = f"no question of {one_line(run.name)} got any context from its memory"
         yield Note(NoteKind.NOTHING_FOUND, text)
 
-    # Of questions that a run got wrong, it has none right, and any other run some.
+    # On questions that a run got wrong, its own accuracy is 0, and any other run's is higher.
     if "only" in run.tags and (metric.judged or metric.is_main):
         text = f"{one_line(run.name)} asked only {one_line(run.tags['only'])}, so it has no score"
         yield Note(NoteKind.ONLY, text)
@@ -107,7 +106,7 @@ def _other_data(summary: RunSummary, other: RunSummary) -> str:
 
 
 def other_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> str:
-    """Why two judges are not the same, in words."""
+    """The differences between two judges, in words."""
     if first is None or second is None or not (first.is_named and second.is_named):
         shown = ", ".join(one_line(judge_shown(judge)) or "none" for judge in (first, second))
         recorded = RECORDED in (getattr(first, "name", ""), getattr(second, "name", ""))

@@ -1,4 +1,4 @@
-"""A comparison as shown, stored and embedded: plain figures, no text to be parsed again."""
+"""A comparison for display, storage and pages: plain figures, no text to parse."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from memeval.statistics.differences import ClusteredDifference
 JSON_VERSION = 1
 MAX_T, BENJAMINI_HOCHBERG = "max-t", "bh"
 ADJUSTMENTS = (MAX_T, BENJAMINI_HOCHBERG)
-"""How p is adjusted: over all differences of one metric, or over those of several metrics."""
+"""Adjustments of p: over all differences of one metric, or over those of several metrics."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ComparedRun:
     result: ClusteredMean | None
     """Mean over the scored questions, with its sampling error; None if nothing is scored."""
     rerun_std: float | None
-    """Standard deviation over the repeats: noise of running again, not an error of sampling."""
+    """Standard deviation over the repeats: re-run noise, not sampling error."""
     repeats: int
     coverage: float | None
     cost_usd: float | None
@@ -88,7 +88,7 @@ class Difference:
     categories: tuple[CategoryDifference, ...]
     cases: tuple[CaseDifference, ...]
     forced: tuple[str, ...] = ()
-    """Why the two should not be compared, if `--force` was used."""
+    """Reasons against the comparison, if `--force` was used."""
     among: int = 1
     """Number of differences whose p were adjusted together, including this one."""
 
@@ -116,12 +116,12 @@ class Difference:
 
     @property
     def same_prompts(self) -> bool:
-        """Whether both sent the same on every question, so that there is nothing to compare."""
+        """Whether both sent the same prompts for every question, so there is nothing to compare."""
         return self.sent_alike is not None and self.sent_alike == self.result.count
 
     @property
     def is_shown(self) -> bool:
-        """Whether the data tell the two apart: the adjusted p is at most 5 %."""
+        """Whether a difference is shown: the adjusted p is at most 5 %."""
         return is_significant(self.adjusted_p)
 
 
@@ -135,12 +135,12 @@ def is_significant(p: float | None) -> bool:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Two runs that were not compared, and why."""
+    """Two runs that were not compared, with the reasons."""
 
     first: str
     second: str
     notes: tuple[Note, ...]
-    """Why they were not compared."""
+    """Reasons for not comparing them."""
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from memeval.statistics.means import mean, sample_std
 
 
 class AskedQuestion(Struct, frozen=True):
-    """What is known about a question before it is answered."""
+    """Properties of a question before it is answered."""
 
     case_id: str
     category: str
@@ -24,7 +24,7 @@ class AskedQuestion(Struct, frozen=True):
     text: str = ""
     """Text of the question."""
     weight: float = 1.0
-    """How many questions of its category it represents, in a sample."""
+    """Number of questions of its category that it represents in a sample."""
 
 
 class RunScores(Struct, frozen=True):
@@ -35,7 +35,7 @@ class RunScores(Struct, frozen=True):
     values: Mapping[str, float]
     """Mean over the repeats of each question that has a value, by id."""
     std: float | None
-    """Sample standard deviation of repeats' means: noise of running again. None for one repeat."""
+    """Sample standard deviation of repeats' means: re-run noise. None for one repeat."""
     repeats: int
     metrics: frozenset[str] = frozenset()
     """Names of the metrics in the run's records, if no question has a value of this one."""
@@ -48,7 +48,7 @@ class RunScores(Struct, frozen=True):
 def deltas_of(
     values: Mapping[str, float], others: Mapping[str, float], questions: Iterable[str]
 ) -> list[float]:
-    """How much higher the value of each question is."""
+    """The increase of the value of each question."""
     return [values[question] - others[question] for question in questions]
 
 
@@ -77,7 +77,7 @@ def _asks_same(question: AskedQuestion, other: AskedQuestion | None) -> bool:
 
 
 def weights_of(scores: RunScores, questions: Iterable[str]) -> list[float]:
-    """How many questions each question represents."""
+    """The number of questions that each question represents."""
     return [scores.questions[question].weight for question in questions]
 
 

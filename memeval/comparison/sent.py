@@ -24,9 +24,8 @@ class SentReader(Struct):
     _edges: dict[str, Counter[str]] = field(default_factory=dict)
 
     def count_alike(self, first: Run, second: Run, questions: Iterable[str]) -> int | None:
-        """On how many questions both runs sent the same to the same reader, in every repeat.
-
-        None if the readers differ, or if it is unknown what was sent.
+        """Number of questions for which both runs sent the same prompt to the same reader, in every
+        repeat. None if the readers differ, or if the prompts are unknown.
         """
         if _reader_of(first) != _reader_of(second):
             return None
@@ -43,8 +42,8 @@ class SentReader(Struct):
         return len(alike)
 
     def describe_edges(self, first: Run, second: Run) -> str:
-        """How many edges of the graph `system.temporal_edges` can switch off, if the runs differ in
-        that setting: `6 of 22,717 edges are temporal here`. Else empty.
+        """Number of graph edges that `system.temporal_edges` can switch off, if the runs differ in
+        that setting: `6 of 22,717 edges are temporal here`. Otherwise empty.
         """
         own, other = first.summary.params.get(_SWITCH), second.summary.params.get(_SWITCH)
         edges = self._edges.get(first.key, Counter())

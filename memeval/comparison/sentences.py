@@ -1,4 +1,4 @@
-"""Sentences on differences: words first, figures after, and no more than the data show."""
+"""Sentences on differences: words first, then figures, and no claim beyond the data."""
 
 from collections.abc import Container, Sequence
 from itertools import pairwise
@@ -25,7 +25,7 @@ ALMOST_ALL = 0.99
 MOST_SENTENCES = 12
 """Maximum differences described in words; the files of a comparison have all."""
 MOST_NAMES = 4
-"""Maximum runs that a headline names; of the others it says only how many there are."""
+"""Maximum runs that a headline names; the others are counted."""
 
 
 def with_interval(
@@ -184,8 +184,8 @@ def ranking_text(groups: list[list[str]]) -> str:
 def _against_baseline(
     comparison: Comparison, pairs: list[Difference], apart: dict[str, list[ComparedRun]]
 ) -> str:
-    """Which runs are higher and lower than the baseline, or else than another run; without a
-    baseline, how many pairs differ.
+    """The runs that are higher and lower than the baseline, or than another run; without a
+    baseline, the number of pairs that differ.
     """
     if comparison.baseline is None:
         shown = sum(pair.is_shown for pair in pairs)
@@ -285,7 +285,7 @@ def _verb(count: int) -> str:
 
 
 def sentence(comparison: Comparison, difference: Difference) -> str:
-    """Sentence on a difference: words first, figures after."""
+    """Sentence on a difference: words first, then figures."""
     result, unit = difference.result, comparison.unit
     first, second = pair_labels(comparison, difference)
     if difference.sent_alike:
@@ -338,7 +338,7 @@ def _higher_or_lower(comparison: Comparison, difference: Difference, than: str) 
 
 
 def detection_limit(result: ClusteredDifference, unit: str) -> str:
-    """End of a sentence about a difference not shown: which difference the data could show."""
+    """End of a sentence about a difference not shown: the difference that the data could show."""
     if result.has_too_few_clusters:
         return f"{_too_few(result)} to show any difference{larger_data(result, unit)}"
     if result.mde is None and result.mean:
@@ -357,8 +357,8 @@ def detection_limit(result: ClusteredDifference, unit: str) -> str:
 
 
 def larger_data(result: ClusteredDifference, unit: str) -> str:
-    """`; 10 would show about 26.8 points`; empty if it is not known."""
-    # A single conversation does not say how strongly its questions are correlated.
+    """`; 10 would show about 26.8 points`; empty if unknown."""
+    # The correlation of questions can't be estimated from a single conversation.
     if result.groups < 2 or result.largest_error is None:
         return ""
 

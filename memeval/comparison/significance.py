@@ -1,4 +1,4 @@
-"""Whether differences are more than chance: adjusted p by flipping conversations, and letters."""
+"""Significance of differences: adjusted p by flipping conversations, and letters."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -65,10 +65,10 @@ def letters_of(
 ) -> dict[int, str]:
     """Letters of the compared runs by their position: those that share one can't be told apart.
 
-    A pair in `differences` is told apart exactly if its sentence says so. The other pairs of a
-    group, which only letters need, are adjusted together. Runs that may not be compared share no
-    letter, and a group in which no difference could be shown has no letters. The best run of a
-    group comes first.
+    A pair in `differences` differs exactly if its sentence says so. The other pairs of a group,
+    which only letters need, are adjusted together. Runs that may not be compared share no letter,
+    and a group in which no difference could be shown has no letters. The best run of a group comes
+    first.
     """
     groups = []
     for members in groups_of(differences):
@@ -161,9 +161,9 @@ def _are_aligned(scores: RunScores, other: RunScores) -> bool:
 def adjust_by_discovery(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """The comparisons, each p adjusted over the differences of all of them (Benjamini-Hochberg).
 
-    Letters are left out: they rest on max-T over the pairs of one metric.
+    Letters are left out: they are based on max-T over the pairs of one metric.
     """
-    # The raw p: those of max-T are adjusted already. A single conversation gives none.
+    # The raw p, because those of max-T are already adjusted. A single conversation has none.
     known: list[float] = []
     for comparison in comparisons:
         known += [row.p for row in comparison.differences if row.p is not None]

@@ -102,7 +102,7 @@ def _difference_cells(comparison: Comparison, difference: Difference | None) -> 
     if difference is None:
         return [""] * 4
 
-    # 0.0 would look like something that was measured.
+    # 0.0 would look like a measurement.
     if difference.same_prompts:
         return [SAME, *[NONE] * 3]
 
@@ -209,7 +209,7 @@ def _width(cell: str) -> int:
 def without_empty(rows: Cells) -> Cells:
     """The rows without the columns that are empty in all of them but the header."""
     columns = list(zip(*rows, strict=True))
-    # The first column names the rows, whatever is in it.
+    # The first column names the rows, so it is never left out.
     kept = [column for column in columns if column is columns[0] or any(column[1:])]
     return list(map(list, zip(*kept, strict=True)))
 

@@ -1,4 +1,4 @@
-"""Differences in figures and sentences that promise no more than the data show."""
+"""Differences in figures and sentences that claim no more than the data show."""
 
 from collections.abc import Iterable
 
@@ -22,7 +22,7 @@ RAW_VERDICTS = (
 
 
 def describe_counts(comparison: Comparison, difference: Difference) -> str:
-    """How many questions a difference is based on, and how many only one of the runs has right."""
+    """Numbers of questions of a difference, and of those that only one run has right."""
     first, second = pair_labels(comparison, difference)
     text = (
         f"{difference.result.count:,} questions in common, {difference.only_first:,} only in "
@@ -87,7 +87,7 @@ def dominating_conversations(comparison: Comparison) -> list[str]:
 
 
 def adjusted_how(comparison: Comparison) -> str:
-    """How p is adjusted for the number of tests."""
+    """The adjustment of p for the number of tests."""
     if comparison.adjustment == BENJAMINI_HOCHBERG:
         return (
             f"by Benjamini–Hochberg over {comparison.tests:,} tests of all metrics: 5 % of the "

@@ -1,3 +1,1 @@
-"""Published figures as data, each with the protocol behind it, and whether a run is comparable with
-them.
-"""
+"""Published figures as data, each with its protocol, and their comparability with a run."""

@@ -1,4 +1,4 @@
-"""Effect of each part of a run on its figure, as far as records and finished runs show it.
+"""Effect of each part of a run on its figure, measured from records and finished runs.
 
 Each part is changed alone, so the changes do not add up.
 """
@@ -51,7 +51,7 @@ _SETTINGS: Mapping[DifferingPart, Callable[[str], bool]] = {
 }
 """For each part in which finished runs may differ, whether a setting belongs to it."""
 _RULES = ("keyword_pass", "contains", "exact_match")
-"""Metrics of records that say whether an answer is right, without a model."""
+"""Metrics of records that judge an answer without a model."""
 
 
 class Effect(Struct, frozen=True):
@@ -312,7 +312,7 @@ def _only_part(run: Run, other: Run) -> DifferingPart | None:
 
 def _describe_params(run: Run, other: Run) -> str:
     names = differing_settings(run.summary, other.summary)
-    # A model has many settings: its name says most.
+    # A model has many settings: its name is the most informative.
     keys = [name for name in names if name.endswith(("model", "top_k", "labels"))] or names[:2]
     return ", ".join(f"{name}={one_line(setting_value(other.summary, name), 60)}" for name in keys)
 

@@ -1,4 +1,5 @@
-"""Why a run's figure differs from a published one: the differing parts, and the effect of each.
+"""Explains why a run's figure differs from a published one: the parts that differ, and the effect
+of each.
 
 Only available data are measured: the run's own records, and finished runs that differ from it in
 one part alone. Each part is changed alone, so the changes do not add up to the gap.
@@ -42,7 +43,7 @@ WAYS = {
 }
 """Commands that would measure a part not measured yet."""
 _OF_THE_PROGRAM = (DifferingPart.K, DifferingPart.PROMPT, DifferingPart.MODEL)
-"""Parts that only the program that gave the imported answers can change."""
+"""Parts that only the source program of imported answers can change."""
 
 
 class Explanation(Struct, frozen=True):
@@ -69,7 +70,8 @@ class Explanation(Struct, frozen=True):
 
 
 def explain_match(match: Match, run: Run, known: Sequence[Run]) -> Explanation:
-    """Explains a gap as far as known. `known` are finished runs that may differ in only one part.
+    """Explains a gap from available data. `known` are finished runs that may differ in only one
+    part.
 
     Raises `UserError` if records can't be read.
     """

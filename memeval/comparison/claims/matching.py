@@ -1,4 +1,4 @@
-"""Whether a run is comparable with a published figure, aspect by aspect, in words."""
+"""Checks whether a run is comparable with a published figure, aspect by aspect."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -30,7 +30,7 @@ _ELSEWHERE = {
 
 
 class Sameness(StrEnum):
-    """How an aspect of a run relates to that of a claim."""
+    """Relation of an aspect of a run to that of a claim."""
 
     SAME = "same"
     OTHER = "other"
@@ -38,7 +38,7 @@ class Sameness(StrEnum):
 
 
 class Aspect(Struct, frozen=True):
-    """One thing that must be the same for two figures to be compared."""
+    """A property that must be the same in two figures to compare them."""
 
     name: str
     sameness: Sameness
@@ -76,7 +76,7 @@ class Match(Struct, frozen=True):
 
     @property
     def reasons(self) -> list[str]:
-        """Why the two are not comparable, differences first."""
+        """Reasons why the two are not comparable, differences first."""
         return [*self.texts(Sameness.OTHER), *self.texts(Sameness.NOT_DISCLOSED)]
 
     def texts(self, kind: Sameness) -> tuple[str, ...]:
@@ -209,7 +209,8 @@ def _questions(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -
 
 
 def _categories(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:
-    """Whether the categories are the claim's: equally many questions may be different ones."""
+    """Compares the categories with the claim's: the same number of questions may be different
+    questions."""
     if protocol.categories is None:
         return Aspect("categories", Sameness.SAME, "the categories that count")
 

@@ -1,4 +1,4 @@
-"""Known facts about a published figure. `None` means that the source does not say."""
+"""Known facts about a published figure. `None`: not stated by the source."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -38,7 +38,7 @@ class Protocol(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     judge_request: Mapping[str, Any] | None = None
     """Every parameter of the judge's requests, as `JudgeIdentity.request` has them."""
     judge_repeats: Rank | None = None
-    """How often each answer was judged."""
+    """Number of judgements per answer."""
     reader_model: str | None = None
     reader_prompt: str | None = None
     """Description of the reader's prompt."""
@@ -88,7 +88,7 @@ class Dispute(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A sentence without its full stop."""
     source: Words
     value: PerCent | None = None
-    """Their result, in per cent."""
+    """The disputing party's result, in per cent."""
 
 
 class Claim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ from memeval.metrics.registry import metrics
 STAND_IN = "rag"
 """The system with which the cost is estimated if memeval does not have the claim's system."""
 ASSUMED_MODEL = "gpt-4o-mini"
-"""Model to use for a claim whose source names none."""
+"""Model for a claim whose source names none."""
 
 
 class Reproduction(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The baseline of a gate: a small file to commit, read back as untrusted data."""
+"""The baseline of a gate: a small file to commit, which is read as untrusted data."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ class Baseline(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     dataset: str
     protocol: str
-    """Shown, not compared: values that must be equal have their own members."""
+    """Displayed, not compared: values that must be equal have separate members."""
     data_sha256: str
     labels: str
     judge: JudgeIdentity | None
@@ -144,10 +144,7 @@ def write_baseline(baseline: Baseline, path: Path) -> None:
 
 
 def read_baseline(path: Path) -> Baseline:
-    """Reads and checks a baseline.
-
-    Raises `UserError` that says what is wrong.
-    """
+    """Reads and checks a baseline. Raises `UserError` with the problem."""
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"it is larger than {LARGEST // 2**20} MB")

@@ -54,14 +54,14 @@ class Gate:
 
     @property
     def sentence(self) -> str:
-        """The verdict in words that promise no more than the data show."""
+        """The verdict in words that claim no more than the data show."""
         result, metric, rules = self.result, self.metric, self.rules
         if result.outcome is GateOutcome.BROKEN or result.change is None:
             return f"Broken: not comparable with the baseline: {'; '.join(result.reasons)}."
 
         amount = f"{_points(result.change)} points of {metric.name}"
         failed = _failed_questions(result)
-        # As the user wrote it: .04 points are not 0.0.
+        # As the user wrote it: .04 points must not become 0.0.
         limit = f"{100 * (rules.non_inferior or 0):g}"
         difference = result.change.result
         tested = f"{amount} (p {probability(difference.p)})"
@@ -218,7 +218,7 @@ def _failed_questions(result: GateResult) -> list[str]:
 
 
 def changed_settings(baseline: Baseline, run: Run) -> list[tuple[str, str, str]]:
-    """The settings whose values differ from the baseline's, each with its value then and now."""
+    """The settings that differ from the baseline's, each with the old and the new value."""
     settings = settings_of(run)
     changed = []
     for name in sorted(baseline.settings.keys() | settings.keys()):

@@ -45,7 +45,7 @@ class GateRules(Struct, frozen=True):
     margin: float = 0.0
     """As a share: a smaller loss is never `worse`."""
     non_inferior: float | None = None
-    """As a share: a loss this large must be ruled out; None demands no such proof."""
+    """As a share: a loss this large must be ruled out; None: no such requirement."""
 
 
 class GatedChange(Struct, frozen=True):
@@ -71,7 +71,7 @@ class GateResult(Struct, frozen=True):
 
     outcome: GateOutcome
     reasons: tuple[str, ...]
-    """Why it is broken."""
+    """Reasons for `broken`."""
     change: GatedChange | None = None
     before: float | None = None
     """The baseline's mean over the questions that both scored; `now` is the run's."""
@@ -179,7 +179,7 @@ def _outcome(
     if low is None or high is None:
         low, high = (0.0, 0.0) if is_same else (-inf, inf)
 
-    # The order matters: a loss is reported as a loss, even if a named question fails as well.
+    # Order matters: a loss is reported as a loss even if a named question also fails.
     if high < 0 and result.mean <= -rules.margin + _ROUNDING:
         return GateOutcome.WORSE
     if not all(question.passes for question in passes):
@@ -195,7 +195,7 @@ def _outcome(
 
 
 def not_sound(run: Run) -> Iterator[str]:
-    """Why the figures of a run are meaningless, even without a comparison."""
+    """Reasons why the figures of a run are not valid, even without a comparison."""
     summary = run.summary
     coverage = summary.metrics.get("coverage")
     if summary.is_stopped:
