@@ -33,7 +33,7 @@ The commands of this section take settings: `group=option` and `field=value` ([c
 
 `python -m memeval [run] [SETTINGS]` makes one run. The word `run` can be left out.
 
-| argument | does |
+| argument | effect |
 |---|---|
 | `-m`, `--multirun` | takes several values per setting, and runs every combination ([sweeps.md](sweeps.md)) |
 | `+sweep=NAME` | a [sweep that ships](../sweeps/README.md); needs no `-m` |
@@ -48,7 +48,7 @@ The commands of this section take settings: `group=option` and `field=value` ([c
 
 `python -m memeval plan [-m] [SETTINGS]` prints what the same command without `plan` would do and cost, and runs nothing ([sweeps.md](sweeps.md)).
 
-| argument | does |
+| argument | effect |
 |---|---|
 | `--json` | prints the plan as JSON |
 | `--exact` | counts every question; without it, the plan extrapolates from a sample |
@@ -61,7 +61,7 @@ The commands of this section take settings: `group=option` and `field=value` ([c
 
 `python -m memeval evaluate ANSWERS.jsonl [SETTINGS]` judges the answers of another program ([the file](configuration.md#answers-of-another-program)). With `--ranked` the file contains what another program retrieved, and the run's reader answers from it ([the file](configuration.md#rankings-of-another-program)).
 
-| argument | does |
+| argument | effect |
 |---|---|
 | `--only-listed` | asks only the questions that the file lists |
 | `--judged-by=NAME` | with `judge=recorded`: the judge whose verdicts in the file count |
@@ -126,7 +126,7 @@ def section(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
         yield sentence(parser.description)
 
     if any(action.help for action in arguments):
-        yield "\n".join(["| argument | is |", "|---|---|", *map(row, arguments)])
+        yield "\n".join(["| argument | description |", "|---|---|", *map(row, arguments)])
 
 
 def usage(action: argparse.Action) -> str:

@@ -110,9 +110,9 @@ def group_entry(group: str, title: str) -> Iterator[str]:
 
 def options_table(paths: Sequence[Path], variants: Collection[Path]) -> str:
     """A group's options, with the values that the variants among them set."""
-    lines = ["| option | is |", "|---|---|"]
+    lines = ["| option | description |", "|---|---|"]
     if variants:
-        lines = ["| option | is | sets |", "|---|---|---|"]
+        lines = ["| option | description | sets |", "|---|---|---|"]
 
     for path in paths:
         group = path.parent.name
