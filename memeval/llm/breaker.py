@@ -1,11 +1,9 @@
-"""Stops work that can't succeed because an endpoint or the storage is dead.
-
-If an endpoint's first call fails for a reason that waiting can't fix, the work stops immediately:
-nothing listens there, its name or its certificate is wrong, the key or the model is unknown. An
-endpoint that has answered stops it after many consecutive calls that failed at every try. A disk or
-a database that can't store replies any more stops all work.
-
-Stopped work sends no further call. Its calls under way may still finish: they are paid for.
+"""Stops work that can't succeed because an endpoint or the storage is dead. Work stops immediately
+if an endpoint's first call fails for a reason that waiting can't fix: nothing listens there, its
+name or certificate is wrong, or the key or the model is unknown. If an endpoint has answered
+before, work stops after many consecutive calls that failed at every try. All work stops if a disk
+or a database can't store replies any more. Stopped work sends no further calls; calls under way may
+finish, because they are paid for.
 """
 
 import asyncio
@@ -28,9 +26,10 @@ from memeval.text.shown import one_line
 T = TypeVar("T")
 
 CONNECT_S = 5.0
-"""Seconds that a first connection may take. A slower endpoint is left to the calls' patience."""
+"""Time limit of the first connection in seconds. For a slower endpoint, the calls' patience
+applies."""
 ENDING_S = 10.0
-"""Seconds that stopped work waits for its calls under way."""
+"""Seconds for which stopped work waits for its calls under way."""
 CONTINUES = "nothing was lost: the same command continues"
 
 
@@ -101,7 +100,7 @@ class Breaker(Struct):
     _tried: set[str] = field(default_factory=set)
     _connecting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _lost_store: StorageError | None = None
-    """Why replies can no longer be stored."""
+    """The reason why replies can no longer be stored."""
 
     async def run(
         self,
@@ -149,7 +148,7 @@ class Breaker(Struct):
         if not self._untried:
             return
 
-        # Calls that arrive meanwhile wait for this check, so that none of them costs money in vain.
+        # Calls that arrive meanwhile wait for this check, so none of them is wasted.
         async with self._connecting:
             new = list(self._untried)
             setbacks = await asyncio.gather(*map(try_connection, new))
@@ -172,7 +171,8 @@ class Breaker(Struct):
             except StorageError as error:
                 self.lose_store(error)
 
-        # Within work nothing is raised: the request is held back and the work ends with the reason.
+        # Within work no error is raised: the request is held back and the work ends with the
+        # reason.
         if work is None and self._lost_store is not None:
             raise self._lost_store
 
@@ -251,7 +251,7 @@ async def try_connection(address: str, timeout_s: float = CONNECT_S) -> Setback 
     parts = urlsplit(address)
     usual_port = 443 if parts.scheme == "https" else 80
     host, port = parts.hostname or "", parts.port or usual_port
-    # Behind a proxy, this machine need not be able to resolve the host name.
+    # Behind a proxy, this machine may be unable to resolve the host name.
     proxy, _ = proxy_of(address)
     if proxy is not None:
         if proxy.lower().startswith("http"):

@@ -48,7 +48,7 @@ class Amount(Struct, frozen=True):
 
 
 class Budget:
-    """Tracks how much of the limits is spent, and how much is reserved for calls under way."""
+    """Tracks the amounts spent and reserved for calls under way."""
 
     def __init__(self, limits: SpendingLimits) -> None:
         self.limits = limits
@@ -114,7 +114,7 @@ class Budget:
         return task.result()
 
     def describe_end(self) -> str:
-        """Why the work was stopped."""
+        """The reason why the work was stopped."""
         limits, spent, most = self.limits, self.spent, self._refused
         rows = (
             ("usd", limits.usd, f"${spent.usd:.4f}", f"${most.usd:.4f}", spent.usd + most.usd),

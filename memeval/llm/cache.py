@@ -1,9 +1,9 @@
-"""The response cache: no request is paid for twice, across cells, processes and crashes.
+"""The response cache: every request is paid for only once, across cells, processes and crashes.
 
 Keys are hashes of the content (provider, endpoint, model, messages, sampling parameters, seed,
 scope); values are JSON in SQLite. Errors and empty answers are never stored. Each entry has a
-checksum. An entry that does not match it is dropped and requested again. A damaged file is put
-aside, and its sound entries are copied.
+checksum. An entry that does not match it is dropped and requested again. A damaged file is moved
+aside, and its intact entries are copied.
 """
 
 import json
@@ -109,7 +109,8 @@ class Cache:
                 add_entry(connection, key, CachedEntry(value, origin, tokens.get(key)))
 
         with self._lock:
-            # Otherwise the reply would go into the damaged file that another process has put aside.
+            # Otherwise the reply would go into the damaged file that another process has moved
+            # aside.
             self._reopen_moved()
             self._attempt(lambda connection: _transaction(connection, write))
 
@@ -171,7 +172,7 @@ class Cache:
             # One process at a time opens or repairs the file: the second one finds it repaired.
             with self._repairs:
                 repaired = salvage.finish(self.path)
-                # Skipped if another process has already put the damaged file aside.
+                # Skipped if another process has already moved the damaged file aside.
                 if error is not None and identity_of(self.path) == self._identity:
                     repaired = self._repair(error)
 
@@ -196,7 +197,7 @@ class Cache:
             self._say(repaired)
 
     def _repair(self, damage: sqlite3.Error) -> str:
-        """Puts the file aside and copies its sound entries; returns the message about it."""
+        """Moves the file aside and copies its intact entries; returns the message about it."""
         self._say(
             f"the cache {self.path} is damaged ({damage}): its intact entries are being copied"
         )

@@ -55,7 +55,7 @@ class ReplyCache(Protocol):
     """A cache that several processes share. Its methods raise `StorageError`."""
 
     async def call(self, work: Callable[[], T]) -> T:
-        """The result of `work`, which uses the cache and must not hold up the event loop."""
+        """The result of `work`, which uses the cache and must not block the event loop."""
 
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
         """The sound entries under `keys`."""

@@ -65,7 +65,7 @@ def add_entry(connection: sqlite3.Connection, key: str, entry: CachedEntry) -> b
 
 
 def checksum(key: str, value: bytes, origin: str, tokens: int | None) -> int:
-    """The checksum of a stored entry. It detects a flipped bit, but not a forger."""
+    """The checksum of a stored entry. It detects damage, but not deliberate edits."""
     return zlib.crc32(value, zlib.crc32(f"{key}\n{origin}\n{tokens}\n".encode(errors="replace")))
 
 
@@ -105,7 +105,7 @@ def companions(path: Path) -> list[Path]:
 
 
 def is_damage(error: sqlite3.Error, path: Path) -> bool:
-    """Whether the file itself is at fault, and not the disk or its permissions."""
+    """Whether the file itself is damaged, as opposed to a fault of the disk or permissions."""
     # The low byte is the primary code; the rest refines it.
     code = getattr(error, "sqlite_errorcode", 0)
     if code & 0xFF in _IN_THE_WAY and code != sqlite3.SQLITE_IOERR_SHORT_READ:
@@ -142,7 +142,7 @@ def identity_of(path: Path) -> tuple[int, int] | None:
 
 
 def is_moved(error: sqlite3.Error) -> bool:
-    """Whether the open file was moved away from its name, because it was put aside."""
+    """Whether the open file no longer has its name, because it was moved aside."""
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED
 
 

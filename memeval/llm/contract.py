@@ -51,7 +51,7 @@ class Prompt(ABC):
 
 @dataclass(frozen=True, slots=True)
 class TemplatePrompt(Prompt):
-    """A request worded by a prompt template."""
+    """A request from a prompt template."""
 
     system_text: str = field(default="", kw_only=True)
     """The template's instructions, resolved by the cell's prompt."""
@@ -131,7 +131,8 @@ class ChoosePrompt(TemplatePrompt):
         }
 
     def limits(self) -> FixedSampling:
-        # LoCoMo-MC10's protocol: only the label, at temperature 0, whatever sampling the cell sets.
+        # LoCoMo-MC10's protocol: only the label, at temperature 0, regardless of the cell's
+        # sampling.
         return FixedSampling(temperature=0.0, max_tokens=self.max_tokens)
 
     @property
@@ -315,7 +316,7 @@ class ToolCall:
     """Empty if the model gave none."""
     name: str
     arguments: str
-    """JSON, if the model kept to the protocol."""
+    """JSON, if the model followed the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +329,7 @@ class Completion:
     latency_s: float
     """Wall time of the call that was paid for, without waits between retries."""
     finish_reason: str | None = None
-    """OpenAI's finish reason, such as `stop` or `length`; None if the endpoint does not say."""
+    """OpenAI's finish reason, such as `stop` or `length`; None if not reported."""
     raw: str | None = None
     """The whole reply, if `text` is the reply without the model's thinking; otherwise None."""
     notes: tuple[str, ...] = ()

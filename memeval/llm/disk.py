@@ -1,4 +1,4 @@
-"""The disk on which replies are stored: a reply that can't be stored is paid for and lost."""
+"""Checks the disk that stores replies: a reply that can't be stored is paid for and lost."""
 
 import errno
 import shutil
@@ -53,11 +53,12 @@ def free_bytes(path: Path) -> int:
     try:
         return shutil.disk_usage(path).free
     except OSError:
-        # Some file systems don't report free space: the first write shows whether there is any.
+        # Some file systems don't report free space: only the first write shows it.
         return RESERVE
 
 
 def is_about_disk(error: StorageError) -> bool:
-    """Whether the disk is at fault, not one file: then nothing else can be stored either."""
+    """Whether the error concerns the whole disk, not one file: then no other file can be written
+    either."""
     cause = error.__cause__
     return isinstance(cause, OSError) and cause.errno in _FULL

@@ -51,7 +51,7 @@ MOST_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class EndpointSettings:
-    """How the requests to a URL are sent."""
+    """Settings of the requests to a URL."""
 
     base_url: str
     api_key: str = field(repr=False)
@@ -59,7 +59,7 @@ class EndpointSettings:
     timeout_s: float
     """Time limit of one whole try, in seconds, from the connection to the last byte."""
     patience_s: float
-    """How long calls are retried while none is answered, in seconds."""
+    """Maximum time of retries while no call is answered, in seconds."""
     max_retries: int | None = None
     """Maximum tries after the first; None leaves it to the patience."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -67,8 +67,8 @@ class EndpointSettings:
     api_version: str | None = None
     """Azure's `api-version`; None for any other provider."""
     pages_are_final: bool = False
-    """Whether a web page or an empty body with status 200 ends a call. Otherwise it is taken for
-    the reply of a gateway in trouble, and the call is retried.
+    """Whether a web page or an empty body with status 200 ends a call. Otherwise it counts as the
+    reply of a failing gateway, and the call is retried.
     """
     takes_accepted: bool = True
     """Whether 202 is a reply. Some contracts require 200."""
@@ -138,8 +138,8 @@ class Endpoint:
         """The result of `read` on the reply to `body`, which is sent again after
         `UnsoundReplyError`.
 
-        `explain` adds the way out to a refusal, for the message of a run that is stopped by it.
-        Raises `ModelError` if refused, out of patience, or without a sound reply.
+        `explain` adds a hint to a refusal, for the message of a run that it stops. Raises
+        `ModelError` if refused, out of patience, or without a sound reply.
         """
         # Encoded once: all attempts send the same bytes, whose number also bounds the cost of an
         # attempt.
@@ -232,7 +232,7 @@ class Endpoint:
         """Seconds before the next try, besides an outage. Raises `ModelError` if there is none."""
         call.tries += 1
         call.setback = setback
-        # The patience counts from the first failure, so a call that queued for long has all of it.
+        # The patience starts at the first failure, so time in a queue does not count.
         if call.since is None:
             call.since = sent_at
 
@@ -242,7 +242,7 @@ class Endpoint:
         if is_mistake or not setback.policy.retried:
             raise self._final_error(setback, call)
 
-        # The caller that tries for all must report its failure in any case.
+        # The probing caller must always report its failure.
         if probe or setback.policy.outage:
             self._outage.note_failure(setback, sent_at=sent_at, probe=probe)
 
@@ -316,7 +316,7 @@ class Endpoint:
                 error, urlsplit(self.settings.base_url).hostname or self.settings.base_url
             )
 
-        # Redirects are failures, too: prompts and keys go to the given URL only.
+        # Redirects are also failures: prompts and keys are sent only to the given URL.
         if status >= 300:
             return status_setback(status, headers, body, transport.plain_proxy)
         if status == ACCEPTED and not self.settings.takes_accepted:

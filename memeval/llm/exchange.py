@@ -1,7 +1,6 @@
-"""When a request left and when its reply arrived, measured at the socket.
-
-A reply may wait for a busy event loop. That time is spent on this machine, not at the endpoint. The
-kernel knows when the last bytes of a connection arrived.
+"""Times of a request and its reply, measured at the socket. A reply may wait for a busy event loop:
+that time belongs to this machine, not to the endpoint. The kernel records when the last bytes of a
+connection arrived.
 """
 
 import socket
@@ -32,7 +31,7 @@ class Exchange(Struct):
     """When the last bytes of the reply arrived."""
 
     def seconds(self) -> float:
-        """How long the endpoint took; without a `TimedSocket`, the time until now."""
+        """The time that the endpoint took; without a `TimedSocket`, the time until now."""
         if self.sent is None or self.arrived is None:
             return time.perf_counter() - self.began
 

@@ -22,11 +22,11 @@ class FaultKind(Enum):
     LIMITED = auto()
     """The endpoint asks for fewer calls."""
     DOWN = auto()
-    """The endpoint, or a gateway in front of it, is in trouble and produced no reply."""
+    """The endpoint, or a gateway in front of it, failed and produced no reply."""
     LOST = auto()
-    """No whole reply arrived, though the endpoint may have made one."""
+    """No whole reply arrived, although the endpoint may have produced one."""
     UNSOUND = auto()
-    """A reply without the requested content; other calls may well be answered."""
+    """A reply without the requested content; other calls may succeed."""
     UNREACHABLE = auto()
     """Nothing listens there, or the host is unknown; an outage if it has answered before."""
     DEAD = auto()
@@ -47,9 +47,9 @@ class Policy(Struct, frozen=True):
     retried: bool
     """Whether another try may succeed."""
     outage: bool
-    """Whether all callers wait together if such failures continue."""
+    """Whether all callers pause if such failures continue."""
     ends_work: bool = False
-    """Whether no later call will be answered either, if none has been so far."""
+    """Whether later calls will also fail, if none has succeeded so far."""
 
 
 POLICIES = {
@@ -119,7 +119,7 @@ def status_setback(
 ) -> Setback:
     """The setback for an HTTP status other than 2xx; over plain HTTP, `proxy` may have sent it."""
     if 300 <= status < 400:
-        # With its scheme and path: often they are all that differs.
+        # With scheme and path: often nothing else differs.
         location = (headers.get("location") or "").partition("?")[0]
         target = one_line(redacted(without_userinfo(location)), 200) or "another URL"
         what = f"HTTP {status}: the endpoint redirects to {target}; nothing is sent there"
@@ -301,8 +301,7 @@ def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
         what = f"TLS: the certificate of {host} was refused: {one_line(reason)}"
         return Setback(what, FaultKind.DEAD)
 
-    # Before `SSLError`, whose subclasses they are: a broken connection says nothing about the
-    # certificate.
+    # Before `SSLError`, whose subclasses they are: a broken connection is not a certificate error.
     if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return Setback("connection reset during the TLS handshake", FaultKind.DOWN)
 

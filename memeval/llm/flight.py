@@ -19,7 +19,7 @@ T = TypeVar("T")
 FIRST_POLL_S, LONGEST_POLL_S = 0.01, 0.2
 """Shortest and longest time between two checks for another process's reply, in seconds."""
 PATIENCE_S = 900.0
-"""Seconds that a process waits for another process, which may be suspended for ever."""
+"""Seconds for which a process waits for another process, which may be suspended forever."""
 
 Fetch = Callable[[Sequence[str]], Awaitable[Mapping[str, T]]]
 """Returns replies by key; a key without a reply is left out."""
@@ -135,7 +135,7 @@ class Flights(Generic[T]):
             try:
                 # Another process may have stored them before it released its lease.
                 replies |= await look(missing)
-                # A process that holds its lease too long may be suspended for ever.
+                # A process that holds its lease too long may be suspended forever.
                 wanted = leased if time.monotonic() < until else missing
                 due = [key for key in missing if key in wanted and key not in replies]
                 if due:

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary, WeakSet
 POLL_S = 0.02
 """Seconds between two checks in `wait_for_calls`."""
 WRITING_S = 0.2
-"""How long the last reply may take to be written before the work is cancelled, in seconds."""
+"""Time limit for writing the last reply before the work is cancelled, in seconds."""
 
 Finish = Callable[[float], Awaitable[None]]
 
@@ -107,14 +107,14 @@ class InFlight:
         return self.under_way + sum(other.under_way for other in self.elsewhere)
 
     def leave(self, other: OtherProcess) -> None:
-        """Removes a process that is gone: its requests under way are lost, its counts are kept."""
+        """Removes a dead process: its requests under way are lost, its counts are kept."""
         self.elsewhere.remove(other)
         self.sent += other.sent
         self.lost += other.lost + other.under_way
 
     def describe_lost(self, *, all_under_way: bool = False) -> str:
-        """Says how many replies are lost, with `all_under_way` also those under way; empty if no
-        request was sent.
+        """Sentence with the number of lost replies, including those under way with `all_under_way`;
+        empty if no request was sent.
         """
         if not self.sent + sum(other.sent for other in self.elsewhere):
             return ""

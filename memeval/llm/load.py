@@ -1,4 +1,4 @@
-"""How much an endpoint is used."""
+"""Utilisation of an endpoint."""
 
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -11,7 +11,7 @@ from memeval.llm.in_flight import in_flight
 
 
 class Load(Struct):
-    """How much an endpoint was used, for display."""
+    """Utilisation of an endpoint, for display."""
 
     slots: int = 0
     """Maximum number of concurrent requests."""
@@ -26,14 +26,14 @@ class Load(Struct):
     failures: int = 0
     """Calls that failed at every try."""
     busy_s: float = 0.0
-    """Sum of the tries' durations at the endpoint, without waits for our event loop."""
+    """Sum of the tries' durations at the endpoint, without waits for this process's event loop."""
     began: float | None = None
     """When the first try was sent, as `time.perf_counter` counts."""
     ended: float = 0.0
     """When the last try ended."""
     worked_s: float = 0.0
-    """CPU time of the process between `began` and `ended`. The event loop's thread alone would say
-    too little: it waits for the interpreter's lock while other threads compute.
+    """CPU time of the process between `began` and `ended`. The event loop's thread alone would
+    underestimate it: it waits for the interpreter's lock while other threads compute.
     """
     url: str = ""
     """Set if several endpoints are shown."""
@@ -59,8 +59,8 @@ class Load(Struct):
 
 
 def sum_of(loads: Sequence[Load]) -> Load:
-    """The combined load of one endpoint that several processes call. Of their CPU times it has the
-    largest, since a fully used processor holds up only its own process.
+    """The combined load of one endpoint that several processes call. It has the largest of their
+    CPU times, since a fully used processor slows down only its own process.
     """
     begins = [load.began for load in loads if load.began is not None]
     # A process that only stores the results of the others has slots, but does not use them.
@@ -85,15 +85,15 @@ BINDING = 0.8
 
 
 def busy_line(load: Load) -> str | None:
-    """How busy the endpoint and this machine were, and which of them is the bottleneck; None if
-    there was no call, or if all processes that made calls have died.
+    """The utilisation of the endpoint and this machine, and the bottleneck; None if there was no
+    call, or if all processes that made calls have died.
     """
     if load.began is None or load.ended <= load.began or not load.slots:
         return None
 
     # Between the first call and the last: the usage of the slots and of one processor.
     elapsed_s = load.ended - load.began
-    # At most all of it: the times of single calls are exact to a few ms only.
+    # At most 1, because the times of single calls are only exact to a few ms.
     endpoint = min(load.busy_s / elapsed_s / load.slots, 1.0)
     processor = min(load.worked_s / elapsed_s, 1.0)
 

@@ -104,7 +104,7 @@ class NotesPrompt(TemplatePrompt):
 
 @dataclass(frozen=True, slots=True)
 class RelevancePrompt(TemplatePrompt):
-    """Decide whether a text bears on a question. The reply is yes or no."""
+    """Decide whether a text is relevant to a question. The reply is yes or no."""
 
     question: str
     text: str

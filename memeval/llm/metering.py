@@ -52,7 +52,7 @@ class Ledger(Struct):
     failed: int = 0
     """Calls that failed at every try. Calls with a cut or filtered reply are in `ends`."""
     ends: Counter[tuple[Role, str]] = field(default_factory=Counter)
-    """Replies by role and finish reason; `unknown` if the endpoint does not say."""
+    """Replies by role and finish reason; `unknown` if not reported."""
     slot_wait_s: float = 0.0
     """Time spent in this process waiting for a slot at the endpoint."""
     answered: Answered | None = None
@@ -60,7 +60,7 @@ class Ledger(Struct):
     repairs: Counter[str] = field(default_factory=Counter)
     """Number of replies with each repair, by the keys of `memeval.llm.reply.body.NOTES`."""
     answer_form: AnswerForm = AnswerForm.SHORT
-    """The form of answer that the question asks for; it decides the reader's prompt."""
+    """The form of answer that the question asks for; it determines the reader's prompt."""
     remarks: dict[str, str] = field(default_factory=dict)
     """Additional remarks on the calls for people who read the figures, by name."""
     left_out: frozenset[str] = frozenset()
@@ -140,7 +140,8 @@ def current_ledger() -> Ledger:
 def metered(ledger: Ledger) -> Iterator[Ledger]:
     """Records the calls made inside the `with` block in `ledger`.
 
-    After an error that concerns the whole run, they also count in the outer ledger: no row will.
+    After an error that concerns the whole run, they also count in the outer ledger, because no row
+    will record them.
     """
     outer = current_ledger()
     token = _current.set(ledger)

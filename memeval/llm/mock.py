@@ -1,4 +1,4 @@
-"""A stand-in for a language model, to try a set-up for free; its figures mean nothing."""
+"""A mock language model, to try a set-up for free; its figures are meaningless."""
 
 import json
 import re

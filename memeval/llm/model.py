@@ -43,7 +43,7 @@ class LanguageModel(ABC):
         """One reply to `prompt`, metered as `role`; `seed` distinguishes repeats."""
 
     def forget(self, completion: Completion) -> None:
-        """Drops a useless reply from the cache, so that the next call requests it again."""
+        """Drops an unusable reply from the cache, so that the next call requests it again."""
 
 
 class MeteredModel(LanguageModel):
@@ -59,7 +59,7 @@ class MeteredModel(LanguageModel):
         try:
             with ledger.calling():
                 completion = await self._inner.complete(prompt, role=role, seed=seed)
-        # Both are also `WorldError`s. They are caught first, because the endpoint did answer.
+        # Both are subclasses of `WorldError`, caught first because the endpoint did answer.
         except CutReplyError:
             ledger.note_end(role, "length")
             raise

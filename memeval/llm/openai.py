@@ -133,7 +133,7 @@ class OpenAIModel(LanguageModel):
         elif isinstance(prompt, ToolPrompt):
             body |= prompt.options()
 
-        # Last, so that the user's own parameters win.
+        # Last, so that the user's own parameters take precedence.
         return body | (sampling.settings.extra_body or {})
 
     def _usage(self, counts: Mapping[str, Any], role: Role, *, cached: bool) -> Usage:

@@ -23,7 +23,7 @@ _ENCODING = ("content-encoding", "content-length", "transfer-encoding")
 
 
 class ClientTransport(Transport):
-    """Posts JSON with openai's client over our own connections, with their limits and proxies."""
+    """Posts JSON with openai's client over memeval's connections, with their limits and proxies."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ClientTransport(Transport):
 def _client(
     address: str, api_key: str, api_version: str | None, http_client: httpx2.AsyncClient
 ) -> AsyncOpenAI:
-    # `Endpoint` does the retries, because it knows of all callers that wait.
+    # `Endpoint` retries, because it tracks all waiting callers.
     if api_version is None:
         return AsyncOpenAI(
             base_url=address, api_key=api_key, max_retries=0, timeout=None, http_client=http_client

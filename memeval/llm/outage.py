@@ -1,4 +1,4 @@
-"""The health of an endpoint: in an outage its callers pause, and one of them tries again."""
+"""The health of an endpoint: in an outage all callers pause, and one at a time retries."""
 
 import asyncio
 import random
@@ -93,7 +93,8 @@ class Outage:
         return not self._open.is_set()
 
     async def enter(self) -> bool:
-        """Waits until this caller may send; True if it tries for all, and must call `leave`."""
+        """Waits until this caller may send; True if it probes for all callers and must call
+        `leave`."""
         while self.is_shut:
             if self._probing:
                 await self._open.wait()
@@ -134,7 +135,7 @@ class Outage:
             await asyncio.gather(*waits, return_exceptions=True)
 
     def leave(self) -> None:
-        """Ends the turn of the caller that tried for all. If the gate is shut, the next tries."""
+        """Ends the turn of the probing caller. If the gate is shut, the next caller probes."""
         self._probing = False
         if self.is_shut:
             # Wakes the waiting callers, one of which becomes the next to try.
@@ -161,11 +162,11 @@ class Outage:
 
         self._failures += 1
         if self.is_exhausted:
-            # Every caller must now find out for itself, without waiting.
+            # From now on every caller tries once, without waiting.
             self._open.set()
             return
 
-        # A call that was sent before the last outage ended says nothing about the time after it.
+        # A call that was sent before the last outage ended is no evidence for the time after it.
         stale = not probe and sent_at < self._opened_at
         due = probe or (
             not self.is_shut

@@ -1,8 +1,6 @@
-"""How long a system's own work takes, without model calls, queues, locks and the process's
-concurrent work.
-
-A latency that included waits for the event loop would grow with the number of questions under way.
-It would compare positions in a queue instead of systems.
+"""The time of a system's own work, without model calls, queues, locks and the process's concurrent
+work. A latency that included waits for the event loop would grow with the number of questions under
+way, so it would compare positions in a queue instead of systems.
 """
 
 import asyncio
@@ -24,9 +22,10 @@ T = TypeVar("T")
 Clock = Callable[[], float]
 
 UNSURE_SHARE, UNSURE_S = 0.1, 0.0005
-"""A duration counts as unmeasured if its unsure part exceeds this share of it, plus `UNSURE_S`."""
+"""A duration counts as unmeasured if its uncertain part exceeds this share of it plus
+`UNSURE_S`."""
 SWITCH_S = 0.01
-"""Longer waits of a thread are not for Python's lock, which changes hands every 5 ms."""
+"""Longer waits of a thread are not for Python's lock, which is released every 5 ms."""
 
 
 class _Collector(threading.local):
@@ -66,7 +65,7 @@ def thread_time() -> float:
 
 
 def _waits_of_thread() -> int:
-    """How often this thread has waited voluntarily; -1 if the system does not report it."""
+    """Number of voluntary waits of this thread; -1 if the operating system does not report it."""
     return getrusage(RUSAGE_THREAD).ru_nvcsw if sys.platform == "linux" else -1
 
 
@@ -245,7 +244,7 @@ class OwnWork:
         waits = clocks.waits() - began.waits
         wall, thread = clocks.wall() - began.wall, clocks.thread() - began.thread
         self.seconds += thread
-        # A thread that never waited was only held up by other programs.
+        # A thread that never waited was only delayed by other programs.
         if self._only_computes or (not waits and began.waits >= 0):
             return
 

@@ -34,7 +34,7 @@ _NO_TOOLS = re.compile(
 
 
 def refuses_tools(message: str) -> bool:
-    """Whether an endpoint's message refuses tools as such, and not just a mistake in a call."""
+    """Whether an endpoint's message refuses tools in general, and not just a mistake in a call."""
     return bool(_NO_TOOLS.search(message))
 
 
@@ -48,7 +48,7 @@ class RefusedRequestError(ModelError):
 
     @property
     def is_about_tools(self) -> bool:
-        """Whether the endpoint refuses tools as such, and not just a mistake in a call."""
+        """Whether the endpoint refuses tools in general, and not just a mistake in a call."""
         return self.parameter in ("tools", "tool_choice") or refuses_tools(str(self))
 
     def with_hint(self, role: str, extra: Iterable[str] = ()) -> ModelError:

@@ -1,4 +1,4 @@
-"""How long an endpoint asks to wait before the next request."""
+"""The wait that an endpoint asks for before the next request."""
 
 import math
 import re

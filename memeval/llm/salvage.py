@@ -32,7 +32,7 @@ def put_aside(path: Path) -> None:
 
 
 def finish(path: Path) -> str | None:
-    """Copies the file put aside into a new one; returns a message, None if nothing was copied."""
+    """Copies the moved file into a new one; returns a message, None if nothing was copied."""
     folder = _folder(path)
     if not folder.is_dir():
         return None
@@ -75,7 +75,7 @@ def _copy(damaged: Path, work: Path) -> int:
             return kept
 
         # Nothing could be read with the file's own first page. The first page of an empty cache may
-        # work instead: it says where the tables begin, too.
+        # work instead: it also contains the positions of the tables.
         for file in filter(Path.is_file, (damaged, *companions(damaged))):
             shutil.copyfile(file, work / file.name)
 

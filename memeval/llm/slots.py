@@ -32,7 +32,7 @@ def slots_of_process(
 
 
 class Slots:
-    """The slots that several endpoints share, on any event loops; the lowest limit applies."""
+    """Slots shared by several endpoints, on any event loops; the lowest limit applies."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -94,7 +94,7 @@ class Slots:
         while self._waiting and self._is_free():
             waiter = self._waiting.popleft()
             loop = waiter.get_loop()
-            # On a closed loop, nobody waits any more.
+            # A closed loop has no waiting callers.
             with suppress(RuntimeError):
                 if loop is _running_loop():
                     _resolve(waiter)  # wakes it one iteration of the loop sooner

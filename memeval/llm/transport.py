@@ -1,4 +1,4 @@
-"""Sends one request over HTTP, and tells a timeout from other errors."""
+"""Sends one request over HTTP, and distinguishes a timeout from other errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_ERROR_BYTES = 2**20
 KEPT_ALIVE_S = 5.0
 """Seconds that an idle connection is kept open: many servers close theirs soon after."""
 LATE_S, GRACE_S = 0.1, 1.0
-"""A timer that is `LATE_S` late shows that the loop was held up: a reply gets `GRACE_S` more."""
+"""A timer that is `LATE_S` late shows that the loop was blocked: a reply gets `GRACE_S` more."""
 
 
 class Transport:
@@ -43,7 +43,7 @@ class Transport:
         if api_key:
             ours["Authorization"] = f"Bearer {api_key}"
 
-        # The user's headers replace ours of the same name, in whatever case they are written.
+        # The user's headers replace memeval's of the same name, ignoring case.
         theirs = {name.lower() for name in headers}
         self._headers = {name: ours[name] for name in ours if name.lower() not in theirs}
         self._headers |= headers
@@ -65,7 +65,7 @@ class Transport:
         self._proxy, self._to_proxy = proxy_of(address)
         self.plain_proxy = None if scheme == "https" else self._proxy
         """The proxy that reads requests and may reply in the endpoint's place."""
-        # With TLS, the proxy can't read our headers; without TLS, it reads them all.
+        # With TLS, the proxy can't read the headers; without TLS, it reads all of them.
         if scheme != "https":
             self._headers.update(self._to_proxy)
 
@@ -151,7 +151,7 @@ def _trusted() -> SSLContext:
 
 @asynccontextmanager
 async def time_limit(seconds: float) -> AsyncIterator[asyncio.Timeout]:
-    """Like `asyncio.timeout`, but a reply that arrived while the loop was held up is still read."""
+    """Like `asyncio.timeout`, but a reply that arrived while the loop was blocked is still read."""
     loop, deadline = asyncio.get_running_loop(), asyncio.timeout(None)
     due = loop.time() + seconds
     timer = loop.call_at(due, _expire, deadline, due)
@@ -165,7 +165,7 @@ async def time_limit(seconds: float) -> AsyncIterator[asyncio.Timeout]:
 def _expire(deadline: asyncio.Timeout, due: float) -> None:
     """Ends an attempt that has timed out."""
     now = asyncio.get_running_loop().time()
-    # A loop that was held up, by a database for example, could not read. A reply that arrived
+    # A loop that was blocked, for example by a database, could not read. A reply that arrived
     # meanwhile is paid for, so it is read first.
     grace_s = GRACE_S if now - due > LATE_S else 0.0
     deadline.reschedule(now + grace_s)

@@ -49,7 +49,7 @@ NEGATIONS = frozenset(
 
 
 class SpanAnswer(Struct, frozen=True):
-    """An answer and the sentence that it rests on."""
+    """An answer and its supporting sentence."""
 
     answer: str
     support: Sentence | None = None
@@ -160,7 +160,7 @@ def _count(question: ParsedQuestion, context: ContextIndex, ranking: Ranking) ->
     if asks_length(question.text):
         return _span(question, context, ranking)
 
-    # How many turns mention it: a lower bound, as no number was said.
+    # The number of turns that mention it: a lower bound, as no number was said.
     turns = set()
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if score >= NEARLY_AS_GOOD * ranking.scores[0]:

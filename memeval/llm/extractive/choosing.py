@@ -1,10 +1,10 @@
-"""Chooses among given answers: each is scored by how much of it the context contains, and how
-relevant that part is.
+"""Chooses among given answers: each is scored by the share of it that the context contains, and the
+relevance of that part.
 
 English is scored with the reader's own analysis (see `evidence_for`), and text without spaces
 between its words, such as Chinese, by pairs of characters (see `grams`). If nothing in the context
-bears on the question, a choice that says "no answer" is taken, else the choice that shares most
-with the question. Equal scores are ordered by a hash of the choice's text: no position is
+is relevant to the question, a choice that says "no answer" is taken, else the choice that shares
+most with the question. Equal scores are ordered by a hash of the choice's text: no position is
 preferred, and the order of the choices does not matter.
 """
 

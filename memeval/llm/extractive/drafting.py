@@ -1,4 +1,4 @@
-"""Simple questions from dated sentences: to try drafting without a key."""
+"""Simple questions from dated sentences, to try drafting without a key."""
 
 import json
 import re

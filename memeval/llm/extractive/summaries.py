@@ -1,4 +1,4 @@
-"""The offline model's summary: the most telling sentences, with dates and speakers."""
+"""The offline model's summary: the most informative sentences, with dates and speakers."""
 
 import math
 from collections import Counter
@@ -12,9 +12,9 @@ from memeval.llm.tokens import count_tokens
 TELLING = 2.0
 """Added to the weight of a name or a number."""
 ASKED = 0.3
-"""Factor on the value of a question, which tells the topic and little else."""
+"""Factor on the value of a question, which contains little besides the topic."""
 OVERHEAD = 6
-"""Tokens added to each sentence's length, so that very short ones don't win by being short."""
+"""Tokens added to each sentence's length, so that very short sentences have no advantage."""
 STAMP_TOKENS = 10
 """Approximate tokens of a date."""
 

@@ -78,7 +78,8 @@ def _search(prompt: ToolPrompt, question: str) -> ToolCall | None:
     if len(searches) == 1 and prompt.seen:
         words = _names(prompt.seen, words)
     elif searches:
-        # With results, the names have been tried: time to answer. Without, single words are tried.
+        # With results, the names have been tried: it is time to answer. Otherwise single words are
+        # tried.
         if prompt.seen:
             return None
 
@@ -179,7 +180,7 @@ def _names(seen: Sequence[str], known: Sequence[str]) -> list[str]:
     counts: Counter[str] = Counter()
     for entry in seen:
         text = _HEAD.sub("", entry).partition(": ")[2] or entry
-        # The first word of a sentence is in capitals, too.
+        # The first word of a sentence is also capitalised.
         inside = re.findall(r"(?<=[a-z,] )[A-Z][a-z]+", text)
         counts.update(name for name in inside if name.casefold() not in left_out)
 
@@ -244,7 +245,7 @@ def _change(sentence: str, names: Collection[str]) -> tuple[str, dict[str, str]]
 
 
 def stores_text(tool: Mapping[str, Any]) -> bool:
-    """Whether a tool stores text, judging by its name and its arguments."""
+    """Whether a tool seems to store text, by its name and its arguments."""
     if not _WRITES.search(str(tool["name"])):
         return False
 

@@ -80,7 +80,7 @@ def _loads(content: bytes) -> Any:
         if "integer string conversion" not in str(error):
             raise
 
-        # An integer with thousands of digits is no reason to lose the rest: it is read as infinity.
+        # An integer with thousands of digits must not invalidate the rest: it is read as infinity.
         return json.loads(
             content, parse_int=lambda digits: int(digits) if len(digits) < 400 else math.inf
         )
@@ -96,7 +96,7 @@ def read(reply: Mapping[str, Any], wanted: type[T]) -> T:
 
 
 def is_error_page(content: bytes, content_type: str) -> bool:
-    """Whether a body is typical of a gateway in trouble: an HTML page, or nothing."""
+    """Whether a body is typical of a failing gateway: an HTML page, or nothing."""
     return not content.strip() or _is_html(content, content_type)
 
 

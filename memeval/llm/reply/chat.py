@@ -54,7 +54,7 @@ def read_chat(
     full_content, part_notes = _content(message)
     clean, odd_characters = without_controls(full_content)
     text, thought = without_thinking(clean)
-    # The text before an error is not a reply, however long it is.
+    # The text before an error is not a reply, regardless of its length.
     if finish == "error":
         raise UnsoundReplyError(
             f"the reply ended with an error{_error_within(choice) or _error_within(reply)}"
@@ -209,7 +209,7 @@ def finish_reason(value: object) -> str | None:
 def usage_of(
     value: object, asked: Sequence[Mapping[str, Any]], text: str
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Tokens as the endpoint reports them; missing or odd counts are replaced by our own."""
+    """Tokens as the endpoint reports them; missing or odd counts are replaced by memeval's own."""
     reported = value if isinstance(value, dict) else {}
     prompt = count_of(reported.get("prompt_tokens"))
     completion = count_of(reported.get("completion_tokens"))
