@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Tokens = Literal["alnum", "space"]
-"""How texts are cut into terms. `alnum` takes the runs of letters and digits of the lower-cased
+"""Tokenisation of texts into terms. `alnum` takes the runs of letters and digits of the lower-cased
 text, or in scripts without spaces the pairs of neighbouring characters (`memeval.text.words`);
 `space` cuts at single spaces and keeps case and punctuation, as LongMemEval's protocol does.
 """
 Ties = Literal["position", "reversed"]
-"""Which of two documents with equal scores comes first. `position`: the earlier one. `reversed`:
-the one that numpy's default sort leaves last, as in LongMemEval's code. That sort is not stable:
-equal scores may be in another order on another kind of processor.
+"""The order of two documents with equal scores. `position`: the earlier one. `reversed`: the one
+that numpy's default sort leaves last, as in LongMemEval's code. That sort is not stable: equal
+scores may be in another order on another kind of processor.
 """
 
 
@@ -40,7 +40,7 @@ def words(text: str) -> list[str]:
 
 
 class _Postings:
-    """Replaces rank-bm25's list of dictionaries: how often each term occurs in a document."""
+    """Replaces rank-bm25's list of dictionaries with the counts of each term in a document."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -48,7 +48,7 @@ class _Postings:
         self.terms = array("i")
         """The number of each term of each document, one document after the other."""
         self.frequencies = array("i")
-        """How often each of these terms occurs in its document."""
+        """The count of each of these terms in its document."""
         self.sizes = array("i")
         """The number of different terms in each document."""
 
@@ -143,4 +143,4 @@ class Bm25Index:
         """Writes nothing: the index is quickly rebuilt from the texts."""
 
     def close(self) -> None:
-        """Does nothing: there is nothing to release."""
+        """Does nothing: there are no resources to release."""

@@ -1,4 +1,4 @@
-"""Which entities are mentioned together, and which chunks a question's entities lead to."""
+"""Entities mentioned together, and the chunks that a question's entities lead to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOP = 0.5
 """Share of an entity's weight that is left after one hop."""
 
 Weights = Mapping[str, float]
-"""How much each entity counts for a question, by its key."""
+"""Weight of each entity for a question, by its key."""
 
 
 class EntityGraph:
@@ -79,7 +79,7 @@ class EntityGraph:
         """Chunks that mention a weighted entity, best first and ties by position.
 
         score(u) = sum over the entities e of u of weight(e) * ln(1 + L / l(e)), L lines in all:
-        names that occur everywhere say little.
+        names that occur everywhere carry little weight.
         """
         worth = dict(weights)
         for key in weights:

@@ -1,4 +1,4 @@
-"""Rerankers: their contract, their look-up by name, and how they reorder a ranking."""
+"""Rerankers: their contract, their look-up by name, and the reordering of a ranking."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ DENSE_WEIGHT = 0.5
 
 
 class LexicalReranker(Reranker):
-    """Mixes the similarity of a first ranking with how much of the question a text contains.
+    """Mixes the similarity of a first ranking with the share of the question that a text contains.
 
     score = 0.5 * similarity, cut to [0, 1] + 0.5 * coverage
     coverage = sum of idf over the question's distinct terms that the text contains

@@ -45,7 +45,7 @@ def width_error(what: str, width: int, kept: int) -> ModelError:
 
 
 def load_vectors(file: Path, count: int, of: str) -> Vectors:
-    """The vectors in a `.npy` file, one for each of `count` texts, or of whatever `of` names.
+    """The vectors in a `.npy` file, one for each of `count` texts, or other items that `of` names.
 
     Raises `ValueError` or `OSError` for a damaged file.
     """

@@ -175,8 +175,8 @@ class OpenAIEmbedder(Embedder):
     def _read(self, reply: Mapping[str, Any], count: int) -> VectorsReply:
         """The vectors of a reply. The first sound reply decides the width of all others.
 
-        If several replies in a row have another width, the first reply was the odd one: its texts
-        are then requested again.
+        If several replies in a row have another width, the first reply was wrong: its texts are
+        then requested again.
         """
         sound = read_vectors(reply, count, self._requested)
         width = sound.vectors.shape[1]
