@@ -1,5 +1,5 @@
-"""The cells of a sweep: all of them composed, opened and checked before the first call, and then
-run together.
+"""The cells of a sweep: composes, opens and checks all of them before the first call, and then runs
+them together.
 """
 
 from collections.abc import Callable, Sequence
@@ -129,7 +129,8 @@ def job_return(outcome: CellOutcome | None) -> JobReturn:
         returned.return_value = objective_of(outcome.planned.cell, outcome.summary)
     elif outcome.error is not None and not isinstance(outcome.error, UserError | WorldError):
         # Only a bug in memeval is returned as an error: Hydra raises it at the end, with its
-        # traceback. Others were reported already, and Hydra would end the command at the first.
+        # traceback. Other errors are already reported, and Hydra would end the command at the first
+        # one.
         returned.status, returned.return_value = JobStatus.FAILED, outcome.error
 
     return returned

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from memeval.pipeline.execute.run import CellRun
 
 MakeRun = Callable[[Cell, Progress], "CellRun"]
-"""Creates the run of a cell whose answers come from somewhere other than its system."""
+"""Creates the run of a cell whose answers don't come from its system."""
 
 
 class Completed(Struct, frozen=True):
-    """A cell that ran, or was found finished, and is published."""
+    """A cell that ran, or was already finished, and is published."""
 
     summary: RunSummary
     reused: bool

@@ -1,6 +1,6 @@
 """Ctrl-C, SIGTERM, which batch systems and containers send, and SIGHUP of a closed terminal: the
-first one waits for model calls in progress, then ends the run cleanly, and reports what it waits
-for; the second one ends the process immediately.
+first one waits for model calls in progress, reports the wait, and then ends the run cleanly; the
+second one ends the process immediately.
 
 Nothing of asyncio is imported here: it takes longer to load than `--help` may take.
 """
@@ -23,15 +23,15 @@ TOGETHER_S = 1.0
 the process and to its group.
 """
 BLOCKED_S = 0.3
-"""How long the main thread may take to act on a Ctrl-C before another thread does it."""
+"""Time limit for the main thread to act on a Ctrl-C before another thread does it."""
 LEAVING_S = 3.0
-"""How long leftover threads of other code may keep a finished process alive."""
+"""Maximum time for which leftover threads of other code keep a finished process alive."""
 DISCARD = "memeval-discard"
 """Name of the threads that delete a system's data on a server: they are waited for."""
 
 
 class _Keys:
-    """How often Ctrl-C was pressed or a signal sent, and the work to be cancelled."""
+    """Counts presses of Ctrl-C and signals, and holds the work to be cancelled."""
 
     def __init__(self) -> None:
         self.pressed = 0
@@ -60,9 +60,7 @@ class _Keys:
         self.cancel()
 
     def watch(self, reader: int) -> None:
-        """Runs in its own thread: acts if the main thread can't, because it is in code during which
-        no handler runs.
-        """
+        """Runs in its own thread: acts if the main thread can run no handler at the moment."""
         # Python runs handlers between two bytecode instructions. A call into C may delay them for
         # minutes, but the number of the signal is written to the pipe immediately.
         while numbers := os.read(reader, 64):
@@ -183,8 +181,8 @@ def listening() -> Iterator[None]:
 
 
 def _forget() -> None:
-    """In a process that a system forked: SIGTERM ends it, as a pool of processes expects, and no
-    signal that it gets counts as one of its parent's.
+    """In a process that a system forked: SIGTERM ends it, as a pool of processes expects, and its
+    signals don't count as its parent's.
     """
     if str(getattr(signal.getsignal(signal.SIGTERM), "__module__", "")).startswith("memeval."):
         signal.set_wakeup_fd(-1)
@@ -213,8 +211,8 @@ def exit_status() -> int:
 
 
 def report_waiting() -> None:
-    """Reports what memeval waits for, if it is a system's own code."""
-    # Looked up, and not imported: if it is not loaded, no system is being called.
+    """Reports the system's code that memeval is waiting for, if any."""
+    # Looked up instead of imported: if it is not loaded, no system is being called.
     watch = sys.modules.get("memeval.pipeline.isolate.watch")
     if watch is not None and (waited := watch.calls_under_way()):
         more = f" and {len(waited) - 1} more" if len(waited) > 1 else ""
@@ -235,7 +233,7 @@ def describe_lost(*, all_under_way: bool = False) -> str:
     """The line about replies that a stop lost, with `all_under_way` including those under way;
     empty if no model was called.
     """
-    # Looked up, and not imported: if it is not loaded, no model was called.
+    # Looked up instead of imported: if it is not loaded, no model was called.
     calls = sys.modules.get("memeval.llm.in_flight")
     if calls is None:
         return ""
@@ -255,7 +253,7 @@ def say(message: str) -> None:
 
 
 def leave(status: int) -> int:
-    """Ensures that nothing left by other code keeps the process alive; returns the status."""
+    """Keeps leftovers of other code from keeping the process alive; returns the status."""
     for thread in threading.enumerate():
         if thread.name.startswith(DISCARD):
             thread.join()

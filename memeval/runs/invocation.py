@@ -37,7 +37,7 @@ SWEEP_VARIABLE = "MEMEVAL_SWEEP"
 
 
 class DoneCell(Struct, frozen=True):
-    """A line of the list of cells: a cell's run folder, and how it ended."""
+    """A line of the list of cells: a cell's run folder and its outcome."""
 
     job: int
     """Number in the sweep; 0 in a single run."""
@@ -48,7 +48,7 @@ class DoneCell(Struct, frozen=True):
     url: str | None
     """URL of the run in MLflow; None if there is none."""
     not_logged: str | None = None
-    """Why its report or its run in MLflow is missing; None if all went well."""
+    """The reason why its report or its run in MLflow is missing; None on success."""
     sweep_id: str | None = None
     """The sweep whose end is logged to MLflow; None if the cell is not tracked, or not part of a
     sweep.
@@ -80,7 +80,7 @@ class Invocation(Struct, frozen=True):
         url: str | None = None,
         not_logged: str | None = None,
     ) -> DoneCell:
-        """How a cell of this invocation ended."""
+        """The outcome of a cell of this invocation."""
         sweep_id = None
         if cell.config.tracking.name != "none":
             sweep_id = read_filing(cell.config, self.sweep).sweep_id
@@ -124,7 +124,7 @@ class Invocation(Struct, frozen=True):
             finally:
                 os.close(file)
         except (OSError, StorageError) as error:
-            # On a full disk the user should still see what failed.
+            # On a full disk the user should still see the failures.
             if _owners.get(self.folder) != os.getpid():
                 raise StorageError(f"{path.parent} can't be written: {error}") from error
 

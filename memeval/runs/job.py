@@ -40,7 +40,8 @@ def failed_cell(number: int, error: UserError | WorldError) -> FailedCell:
 
 
 def processes_of(launcher: Any) -> int:
-    """How many processes a launcher of Hydra runs at the same time, according to its settings."""
+    """Number of processes that a launcher of Hydra runs at the same time, according to its
+    settings."""
     count = launcher.get("n_jobs") or 1
     # As in joblib: -1 means all processors, -2 all but one.
     return count if count > 0 else max(1, (os.cpu_count() or 1) + 1 + count)
@@ -52,7 +53,7 @@ def run_job(composed: Any) -> float | None:
     Returns the metric that `objective` names. If an error stops the cell, it is noted, and the
     other cells continue.
     """
-    guard()  # the process of a launcher's worker is not guarded yet
+    guard()  # a launcher's worker process is not guarded yet
     with listening():
         return _run_job(composed)
 

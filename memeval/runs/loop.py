@@ -1,8 +1,7 @@
 """The event loop of a run.
 
 memeval drives it for two reasons: Ctrl-C never arrives inside a system's code, which could swallow
-it; and the end does not wait for anything that a system left behind (a thread, a task that can't be
-cancelled).
+it; and the end does not wait for a system's leftovers (a thread, a task that can't be cancelled).
 """
 
 import asyncio
@@ -21,11 +20,11 @@ from memeval.text.shown import one_line
 T = TypeVar("T")
 
 FINISH_S = 10.0
-"""How long the first Ctrl-C waits for model calls in progress, in seconds."""
+"""Seconds for which the first Ctrl-C waits for model calls in progress."""
 REPORT_S = 0.1
-"""How long other processes may take to report their calls under way."""
+"""Time limit for other processes to report their calls under way."""
 WIND_UP_S = 1.0
-"""How long tasks that were cancelled may take to end."""
+"""Time limit for cancelled tasks to end."""
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
@@ -76,10 +75,10 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def _finish_all(most_s: float) -> None:
-    """Waits for the model calls of all threads and processes, and reports how many there are."""
+    """Waits for the model calls of all threads and processes, and reports their number."""
     finishing = asyncio.ensure_future(in_flight.finish(most_s))
     if in_flight.elsewhere:
-        # The other processes report first how many calls they have under way.
+        # First the other processes report their numbers of calls under way.
         await asyncio.wait({finishing}, timeout=REPORT_S)
 
     count = in_flight.under_way_anywhere

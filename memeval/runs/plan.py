@@ -1,4 +1,4 @@
-"""Work of a sweep, before any of it is done."""
+"""The planned work of a sweep."""
 
 from collections.abc import Sequence
 
@@ -58,7 +58,7 @@ class CellOutcome(Struct, frozen=True):
     reused: bool = False
     """True if it was finished before."""
     error: Exception | None = None
-    """Why it failed."""
+    """The reason for its failure."""
 
 
 class Plan(Struct, frozen=True):
@@ -72,7 +72,8 @@ class Plan(Struct, frozen=True):
 
     @property
     def repetition_note(self) -> str | None:
-        """A note on how many cells are the same run as another one; None if all differ."""
+        """A note on the number of cells that are the same run as another one; None if all
+        differ."""
         count = len(self.cells) - len({planned.cell.run_key for planned in self.cells})
         if not count:
             return None
@@ -82,7 +83,7 @@ class Plan(Struct, frozen=True):
 
 
 def earlier_run(cell: Cell) -> EarlierRun:
-    """What an earlier run of a cell left; nothing under `fresh`."""
+    """Results of an earlier run of a cell; none under `fresh`."""
     return EarlierRun() if cell.config.fresh else read_earlier(cell)
 
 

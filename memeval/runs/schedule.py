@@ -32,7 +32,7 @@ class ComputePool(Computing, Protocol):
 
     processes: int
     say: Callable[[str], None]
-    """Gets notes for the user about them."""
+    """Receives notes about them for the user."""
 
     def takes(self, planned: PlannedCell) -> bool:
         """Whether the units of a cell are computed there."""
@@ -42,7 +42,7 @@ class ComputePool(Computing, Protocol):
 
 
 class _LaneKey(Struct, frozen=True):
-    """Which cells share a lane."""
+    """Key of the cells that share a lane."""
 
     reach: Reach
     elsewhere: bool

@@ -111,7 +111,7 @@ class Composition(Struct, frozen=True):
         return fields
 
     def announce(self, number: int, task: Sequence[str], choices: Mapping[str, str]) -> list[str]:
-        """Makes this Hydra's own config, with the data of a job; returns the job's overrides.
+        """Sets this as Hydra's own config, with the data of a job; returns the job's overrides.
 
         If jobs share the composition, `task` contains the overrides of this job, and `choices` the
         options that only it has; otherwise both are empty.
@@ -121,7 +121,7 @@ class Composition(Struct, frozen=True):
         with read_write(hydra.job):
             hydra.job.id, hydra.job.num = str(number), number
 
-        # Hydra's data about the job must be about this job, not the first one.
+        # Hydra's job data must describe this job, not the first one.
         if task:
             with read_write(hydra.overrides):
                 hydra.overrides.task = list(task)
@@ -186,7 +186,7 @@ class SeparateOptions:
         if word.integer is not None and base.values[name] != word.integer:
             return None
 
-        # Compared as strings: there 1, 1.0 and true differ, and the order counts.
+        # Compared as strings, so 1, 1.0 and true differ, and the order counts.
         before = repr([{**plain.values, name: 0}, {**plain.choices, name: 0}, self._rest])
         after = repr([{**base.values, name: 0}, {**base.choices, name: 0}, _rest_of(base)])
         return (base.values[name], base.choices[name]) if before == after else None

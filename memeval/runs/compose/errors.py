@@ -1,4 +1,4 @@
-"""Explains Hydra's and OmegaConf's errors in one line that says what to type instead."""
+"""Turns Hydra's and OmegaConf's errors into one line with the command to type instead."""
 
 import re
 import shlex
@@ -59,11 +59,11 @@ def explaining_config_errors() -> Iterator[None]:
     except MemevalError:
         raise
     except Exception as error:
-        # By where it was raised: Hydra and its libraries raise errors of many types, like memeval.
+        # By the place where it was raised: Hydra and its libraries raise errors of many types.
         raiser = ""
         for frame, _ in traceback.walk_tb(error.__traceback__):
             module = str(frame.f_globals.get("__name__"))
-            # Parts of Python's library raise in the place of Hydra.
+            # Hydra's errors may come from Python's own library.
             if not module.startswith(("enum", "pathlib", "codecs")):
                 raiser = module
 
@@ -113,7 +113,7 @@ def _unparsed_error(word: str) -> UserError:
 
 
 def _plus_error(text: str) -> UserError | None:
-    """For a plus too many or too few."""
+    """The error for a superfluous or a missing plus."""
     if match := _PLUS.search(text):
         return UserError(
             f"'{match['key']}' is already set",
@@ -178,7 +178,8 @@ def _ambiguity_error(text: str) -> UserError | None:
 
 
 def _option_type_error(error: Exception, text: str) -> UserError | None:
-    """For a group that is given null, a boolean or a number, such as `tracking=None` in Python."""
+    """The error for a group set to null, a boolean or a number, such as `tracking=None` in
+    Python."""
     if "Config group override must be a string" not in text:
         return None
 
@@ -196,7 +197,7 @@ def _option_type_error(error: Exception, text: str) -> UserError | None:
 
 
 def _header_error(error: Exception, text: str) -> UserError | None:
-    """For a comment at the beginning of a file that Hydra reads as an instruction."""
+    """The error for a comment at the beginning of a file that Hydra reads as an instruction."""
     match = _HEADER.search(text)
     if match is None:
         return None

@@ -18,7 +18,7 @@ from memeval.config.overrides import INTEGER_GROUPS
 from memeval.runs.compose.composition import Composition, Fields, ParsedOverride, SeparateOptions
 
 FILE = "file://"
-"""Beginning of a path of Hydra's that is a folder of a user's."""
+"""Prefix of a search path entry of Hydra that is a user's folder."""
 MANY = 12
 """Number of compositions of a sweep after which the others are assembled."""
 
@@ -26,7 +26,7 @@ MANY = 12
 class SweepComposer:
     """Composes the cells of a sweep: those with the same options share one composition.
 
-    The values in which they differ are put into a copy of it.
+    Their differing values are set in a copy of it.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class SweepComposer:
         shared = self._shared_composition(words) if _may_share(words) else None
         fields = shared.fields_with(words) if shared else None
         if shared is None or fields is None:
-            # Hydra itself reports what is wrong with an override.
+            # Hydra itself reports a mistake in an override.
             composition = Composition.of(self._load(overrides))
             assert composition.fields is not None
             return composition.fields, composition.announce(number, (), {})

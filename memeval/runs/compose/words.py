@@ -18,7 +18,7 @@ FLAGS = frozenset(
 KEEP_GOING, STATISTICS = "--keep-going", "--stats"
 """memeval's own options; `VALUED` and `FLAGS` are Hydra's. No others but `--fresh` are valid."""
 KEEPS_GOING = "hydra.launcher.keep_going=true"
-"""The override that `--keep-going` stands for."""
+"""The override that `--keep-going` sets."""
 
 
 def split_values(arguments: Sequence[str]) -> list[str]:
@@ -32,7 +32,7 @@ def split_values(arguments: Sequence[str]) -> list[str]:
 
 
 def reorder_arguments(arguments: Sequence[str]) -> list[str]:
-    """Moves options behind the overrides, in whatever order they were typed: Hydra accepts no other
+    """Moves options after the overrides, regardless of the typed order: Hydra accepts no other
     order.
 
     Raises `UserError` for an unknown option or a missing value.

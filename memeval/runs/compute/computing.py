@@ -1,4 +1,4 @@
-"""Computes units in any process: the run of each cell, and the messages that it sends back."""
+"""Computes units in any process: runs each cell's units, and sends messages back."""
 
 import asyncio
 import pickle
@@ -24,7 +24,7 @@ from memeval.store.opening import open_store
 
 DONE, FAILED, MESSAGE = "done", "failed", "message"
 ENDING_S = 8.0
-"""How long a worker that is asked to stop may take to end its calls in progress."""
+"""Time limit for a stopping worker to end its calls in progress."""
 IDLE_RUNS = 2
 """Number of runs that are kept without a unit under way: units come cell by cell, so the runs of
 earlier cells are no longer needed.
@@ -79,7 +79,7 @@ class UnitComputer:
             if self._position is not None:
                 connections.share(self._processes, self._position)
 
-            # No case is handed out here, so the window is never entered.
+            # This process hands out no cases, so the window is never entered.
             self._lane = Lane(connections, Stores(), Window(1))
 
         return self._lane
@@ -91,7 +91,7 @@ class UnitComputer:
             self._lane.connections.share(processes, position)
 
     def state(self) -> State:
-        """The model calls of this process, and how much it uses the endpoints."""
+        """The model calls of this process, and its load on the endpoints."""
         loads = {} if self._lane is None else self._lane.connections.own_loads()
         return State(loads, in_flight.under_way, in_flight.sent, in_flight.lost)
 
@@ -115,7 +115,7 @@ class UnitComputer:
 
 
 def say(message: str) -> None:
-    """Reports something to the user, among the messages of the unit under way."""
+    """Reports a message to the user, among the messages of the unit under way."""
     send_message((SAY, (message,)))
 
 

@@ -1,9 +1,9 @@
 """The worker's side of a process that computes units of a sweep.
 
 It is forked by a process that is itself forked before the sweep starts any thread or event loop. So
-each worker starts with all cells of the plan in its memory, whatever libraries are loaded later,
-and a worker that was killed can be replaced at any time. (A `ProcessPoolExecutor` forks from the
-process that uses it, and gives up all of its processes if one is killed.)
+each worker starts with all cells of the plan in its memory, regardless of libraries loaded later,
+and a killed worker can be replaced at any time. (A `ProcessPoolExecutor` forks from the process
+that uses it, and gives up all of its processes if one is killed.)
 """
 
 import asyncio
@@ -28,21 +28,21 @@ from memeval.runs.compute.computing import ENDING_S, FAILED, MESSAGE, UnitComput
 from memeval.runs.loop import run_loop
 
 WORK, STOP, SHARE, FINISH = "work", "stop", "share", "finish"
-"""Orders: to compute a unit, to cancel it, to change how many processes share the limits of
-endpoints, and to send no new model calls.
+"""Commands: compute a unit, cancel it, change the number of processes that share the limits of
+endpoints, and send no new model calls.
 """
 END = None
-"""The order to end, even if units are under way."""
+"""The command to end, even if units are under way."""
 STATE, FINISHED = "state", "finished"
-"""Messages of the process itself: its model calls, and that the last one has ended."""
+"""Messages of the process itself: its model calls, and the end of the last one."""
 STATE_S = 0.5
 """Seconds between two reports of the state."""
 LEAVING_S = 3.0
-"""How long a process may take to release what it holds, at the end."""
+"""Time limit for a process to release its resources at the end."""
 
 
 def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: int) -> NoReturn:
-    """Forks a worker for each connection that it receives, until the other side is gone.
+    """Forks a worker for each connection that it receives, until the other side closes.
 
     It does not act on signals: the process that the user started does.
     """
@@ -86,9 +86,9 @@ def _wait_for_ended(*_: object) -> None:
 
 
 def _become_worker(connection: Connection, cells: Mapping[int, Cell], callers: int) -> NoReturn:
-    """Computes units until the other side sends `END` or is gone."""
+    """Computes units until the other side sends `END` or closes."""
     status = 1
-    with suppress(BaseException):  # the other side sees that this process is gone
+    with suppress(BaseException):  # the other side sees that this process has ended
         run_loop(_OrderServer(connection, cells, callers).serve())
         status = 0
 
@@ -100,7 +100,7 @@ def _become_worker(connection: Connection, cells: Mapping[int, Cell], callers: i
 
 
 class _OrderServer:
-    """Carries out the orders that come over a connection."""
+    """Executes the commands from a connection."""
 
     def __init__(self, connection: Connection, cells: Mapping[int, Cell], callers: int) -> None:
         self._connection = connection
@@ -109,7 +109,7 @@ class _OrderServer:
         self._finishing: asyncio.Task[None] | None = None
 
     async def serve(self) -> None:
-        """Works until the order to end."""
+        """Works until the command to end."""
         orders: asyncio.Queue[Any] = asyncio.Queue()
         arguments = (self._connection, asyncio.get_running_loop(), orders)
         # In a thread, which sees `END` even while a system blocks the event loop.
@@ -139,7 +139,7 @@ class _OrderServer:
         self._send_state()
 
     def _begin(self, number: int, unit: WorkUnit) -> None:
-        """Computes a unit, and sends how it ends."""
+        """Computes a unit, and sends its outcome."""
 
         def send_message(message: Message) -> None:
             self._send(number, MESSAGE, message)
@@ -179,7 +179,8 @@ class _OrderServer:
 def _read(
     connection: Connection, loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Any]
 ) -> None:
-    """Passes orders on; ends the process `ENDING_S` seconds after `END`, even if a system hangs."""
+    """Passes commands on; ends the process `ENDING_S` seconds after `END`, even if a system
+    hangs."""
     order: Any
     while True:
         try:

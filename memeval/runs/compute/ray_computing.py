@@ -40,13 +40,13 @@ class Computer(UnitComputer):
         super().__init__(start.cells, start.processes)
         self.share(start.processes, position)
         self._version = start.version
-        # From here on this is a memeval process: nothing that it prints contains a secret.
+        # From here on this is a memeval process, whose output contains no secrets.
         set_environment()
         guard()
         private_umask()
 
     def problem(self) -> str:
-        """Why this process can't compute for the sweep's machine; empty if it can."""
+        """The reason why this process can't compute for the sweep's machine; empty if it can."""
         if self._version != __version__:
             return f"it has memeval {__version__}, but this machine has {self._version}"
 
@@ -63,7 +63,7 @@ class Computer(UnitComputer):
 
     async def _serve(self, loops: Future[asyncio.AbstractEventLoop]) -> None:
         loops.set_result(asyncio.get_running_loop())
-        await asyncio.Event().wait()  # for ever: units come from another thread
+        await asyncio.Event().wait()  # forever: units come from another thread
 
     async def work(self, unit: WorkUnit, send: Callable[[Any], None]) -> None:
         """Computes a unit: sends its messages, and its end."""

@@ -25,7 +25,7 @@ class BeginReply:
     node: str
     host: str
     problem: str = ""
-    """Why it can't compute; empty if it can."""
+    """The reason why it can't compute; empty if it can."""
     clock_s: float = field(default_factory=time.perf_counter)
     """Time by the worker's clock, which differs from node to node."""
 
@@ -55,7 +55,7 @@ class Worker:
             name: os.environ[name] for name in PATH_VARIABLES if is_elsewhere and name in os.environ
         }
         os.environ.update({**variables, **own_paths})
-        # After the node's own folders, which are certain to exist.
+        # After the node's own folders, which exist.
         sys.path += [path for path in paths if path not in sys.path]
         try:
             from memeval.runs.compute.ray_computing import Computer
@@ -118,7 +118,7 @@ class Worker:
         return self._computer.state()
 
     async def leave(self) -> None:
-        """Releases what the process holds: connections and leases of requests."""
+        """Releases the process's connections and leases of requests."""
         await self._run(self._computer.aclose())
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:

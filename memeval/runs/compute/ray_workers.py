@@ -1,8 +1,8 @@
 """Workers on a Ray cluster, as the event loop of the sweep sees them.
 
 Each unit is computed by one worker, which sends its rows as soon as they exist; this process stores
-them like its own. So all records are written on one machine, and a worker that dies loses only its
-open calls.
+them like its own. So all records are written on one machine, and a dead worker loses only its open
+calls.
 """
 
 import asyncio
@@ -44,11 +44,11 @@ T = TypeVar("T")
 ray: Any = untyped_ray
 """Untyped: only some of Ray's functions have annotations."""
 TRIES = 4
-"""How many workers a unit is given to, if one after the other dies: nodes come and go."""
+"""Maximum workers that a unit is given to if one after the other dies, as nodes come and go."""
 PATIENCE_S = 10.0
-"""How long the first worker may take to start before a message says that the sweep waits for it."""
+"""Seconds until a message reports that the sweep waits for the first worker."""
 LEAVING_S = 3.0
-"""How long a worker may take to release what it holds, at the end."""
+"""Time limit for a worker to release its resources at the end."""
 LOCAL_STORE = 2**28
 """Bytes of shared memory in a cluster that memeval starts."""
 LONGEST_PARENT = 18
@@ -59,7 +59,7 @@ The path of a socket, 85 characters longer, may have 107, on macOS 103; its TMPD
 
 @dataclass(frozen=True)
 class RaySettings:
-    """How a sweep is spread over a cluster."""
+    """Settings of a sweep on a cluster."""
 
     address: str | None
     """HOST:PORT of a running cluster, or `auto` for the one on this machine; None starts one."""
@@ -104,7 +104,7 @@ class Cluster:
                 "_temp_dir": str(self._folder),
             }
 
-        # By default Ray logs what it does.
+        # By default Ray logs its actions.
         logging.getLogger("ray").setLevel(logging.ERROR)
         on_sigterm = signal.getsignal(signal.SIGTERM)
         try:
@@ -177,7 +177,7 @@ class _WorkerHandle:
         await asyncio.wait({_task(self._note_finish(most_s))}, timeout=most_s)
 
     async def _note_finish(self, most_s: float) -> None:
-        # First how many calls there are, which the user is told.
+        # First the number of calls, which the user is told.
         self.note(await self.actor.state.remote())
         self.note(await self.actor.finish.remote(most_s))
 
@@ -200,7 +200,7 @@ class RayWorkers:
     ) -> None:
         """`calls_here` says whether this process calls endpoints as well."""
         limits = [lowest_limit(cell.config) for cell in cells.values()]
-        # Each worker has its part of an endpoint's limit: one without a part would wait for ever.
+        # Each worker has its part of an endpoint's limit: a worker without one would wait forever.
         most = min((limit for limit in limits if limit is not None), default=None)
         self.processes = settings.workers or max(1, cluster.processors)
         if most is not None:
@@ -213,7 +213,7 @@ class RayWorkers:
         start = Start(version=__version__, cells=dict(cells), processes=self.callers)
         # Stored in Ray once: as an argument, all cells would be sent again to each worker.
         self._cells = ray.put(pickle.dumps(start, pickle.HIGHEST_PROTOCOL))
-        # By value: a node can import memeval only once `begin` has said where it is.
+        # By value: a node can import memeval only after `begin` has set the path.
         ray.cloudpickle.register_pickle_by_value(ray_worker)
         self._class = ray.remote(num_cpus=1)(ray_worker.Worker)
         self._numbers = itertools.count()
@@ -233,7 +233,7 @@ class RayWorkers:
         return planned.may_compute_elsewhere
 
     def loads(self) -> Iterable[Loads]:
-        """How much each worker uses the endpoints."""
+        """The load of each worker on the endpoints."""
         return [worker.loads for worker in self._all_workers]
 
     async def compute(self, unit: Callable[[], WorkUnit], keeper: Keeper) -> UnitDone:
@@ -287,7 +287,7 @@ class RayWorkers:
         return math.ceil(units / (len(self._workers) + len(self._starting)))
 
     def _start_missing(self) -> None:
-        # Whatever kept one worker from starting, such as a different version, affects all others as
+        # The reason why one worker can't start, such as a different version, affects all others as
         # well.
         if self._error is not None:
             return
@@ -350,7 +350,7 @@ class RayWorkers:
         if worker in self._workers:
             self._workers.remove(worker)
             heappush(self._positions, worker.position)
-            # If only its connection broke, it would keep its processor, and go on making calls.
+            # If only its connection broke, it would keep its processor and continue making calls.
             ray.kill(worker.actor)
             free_slots(worker.loads)
             worker.leave()

@@ -79,7 +79,7 @@ def start_workers(plan: Plan, processes: int | None = None) -> Workers | None:
 
 
 def _count_callers(plan: Plan, most: int) -> int:
-    """How many processes call the endpoints of a plan; 1 if this one does."""
+    """Number of processes that call the endpoints of a plan; 1 if this one does."""
     calling = [planned for planned in plan.open_cells if planned.reach]
     slots, lowest = 0, most
     for planned in calling:
@@ -159,7 +159,7 @@ class Workers:
         return planned.number in self._planned
 
     def loads(self) -> Iterable[Loads]:
-        """How much each process uses the endpoints."""
+        """The load of each process on the endpoints."""
         return [worker.loads for worker in self._calling.workers]
 
     async def compute(self, unit: Callable[[], WorkUnit], keeper: Keeper) -> UnitDone:
@@ -203,7 +203,8 @@ class Workers:
         return _Worker(ours, self._is_news)
 
     def _is_news(self, message: str) -> bool:
-        """Whether no process has sent this message lately: all of them notice a dead endpoint."""
+        """Whether no process has recently sent this message, as all of them notice a dead
+        endpoint."""
         now = time.monotonic()
         before, self._last_said_at[message] = self._last_said_at.get(message, -math.inf), now
         return now - before > SAME_S
@@ -289,7 +290,7 @@ class _OpenUnit(Struct):
     keeper: Keeper
     done: asyncio.Future[UnitDone]
     failure: Exception | None = None
-    """Why one of its results could not be stored. The unit then fails, however it ends."""
+    """The reason why one of its results could not be stored. The unit then fails in any case."""
 
 
 class _Worker:
@@ -402,7 +403,7 @@ class _Worker:
             self._send((STOP, number, None))
 
     def end(self) -> None:
-        """Asks the process to end, unless it was asked already."""
+        """Asks the process to end, unless already asked."""
         if not self.is_ending:
             self.is_ending = True
             self._send(END)

@@ -65,7 +65,7 @@ class LiveFigures(Struct):
             if usage.provider != "offline":  # which makes no call at all
                 self.calls += usage.calls
 
-        # Unknown stays unknown: a sum without the unknown part would read as the whole.
+        # Unknown stays unknown: a sum without the unknown part would look like the total.
         self.cost_usd = sum_or_none([self.cost_usd, total_cost_usd(paid, billed=True)])
 
     @property

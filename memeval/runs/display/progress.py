@@ -29,9 +29,9 @@ EVERY_S = 60.0
 LONG_S = 10.0
 """Seconds until the first plain line, and at least between a line and that of a stage's end."""
 BEAT_S = 1.0
-"""Seconds between two checks for something to show."""
+"""Seconds between two checks for progress to show."""
 FEWEST = 5
-"""Fewest items for which an estimate of the time left means something."""
+"""Minimum items for a useful estimate of the remaining time."""
 
 
 class StageCount(Struct):
@@ -331,6 +331,6 @@ def short(value: float) -> str:
 
 
 def already_done(summary: RunSummary) -> str:
-    """Says that a run was finished before."""
+    """Message that a run was already finished."""
     reused = counted(sum(summary.statuses.values()), "result")
     return f"already done: reused {reused}, no API calls"

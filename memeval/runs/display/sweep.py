@@ -46,7 +46,7 @@ class CellStages(Stages):
 
     @property
     def stopping_point(self) -> str:
-        """Where an unfinished cell ended."""
+        """The point at which an unfinished cell ended."""
         return f"at: {self.text}" if self.counts else "before anything was done"
 
     @property
@@ -107,7 +107,7 @@ class SweepDisplay(Display):
         return self
 
     def _size(self) -> str:
-        """How many runs there are, and how many of them are already finished."""
+        """The number of runs, and the number already finished."""
         total = len(self._plan.cells)
         runs = counted(total, "run")
         finished = total - len(self._plan.open_cells)
@@ -193,7 +193,7 @@ class SweepDisplay(Display):
     def _rate(self, calls: int) -> float | None:
         """Calls per second over the last ten seconds; None if there was at most one call."""
         now, recent = self.clock(), self._recent
-        # The latest entry stays, however old it is: the rate is measured from there.
+        # The latest entry stays, regardless of its age: the rate is measured from there.
         latest, _ = recent[-1]
         self._recent = [(at, count) for at, count in recent if now - at <= 10 or at == latest]
         self._recent.append((now, calls))

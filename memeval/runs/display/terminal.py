@@ -1,5 +1,5 @@
-"""The terminal: text written to it by memeval, a library or a traceback contains no secret and no
-control sequence.
+"""The terminal: removes secrets and control sequences from everything that memeval, a library or a
+traceback writes to it.
 """
 
 import logging
@@ -130,5 +130,5 @@ def report_error(error: UserError) -> None:
 
 
 def report_damage(message: str) -> None:
-    """Reports something unreadable that the command continues without."""
+    """Reports unreadable data that the command continues without."""
     print(f"memeval: {message}", file=sys.stderr)

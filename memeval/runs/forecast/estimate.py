@@ -44,13 +44,14 @@ from memeval.runs.units import Units
 from memeval.text.shown import one_line
 
 MOST_QUESTIONS, MOST_REPEATS = 3_000, 60
-"""A sweep with no more open questions and repeats than this is looked at as a whole."""
+"""A sweep with at most this many open questions and repeats is composed completely."""
 SAMPLED_QUESTIONS, SAMPLED_REPEATS = 1_000, 16
-"""About how many questions and repeats of a larger sweep are looked at."""
+"""Approximate number of questions and repeats of a larger sweep that are composed."""
 LEAST_QUESTIONS = 5
-"""The fewest questions of a repeat that is looked at."""
+"""Minimum questions of a composed repeat."""
 MOST_TURNS, MOST_READ_TURNS = 100_000, 10_000
-"""Most turns in the cases looked at in a repeat; the second if a model reads each turn."""
+"""Maximum turns in the composed cases of a repeat; the second applies if a model reads each
+turn."""
 
 
 class _SampledRepeat(Struct, frozen=True):
@@ -244,7 +245,7 @@ class Estimator:
         self._tally.stored_answers = frozenset(kept & stored.rows.keys())
 
         answers_path, verdicts_path = cell.answers_file(seed), cell.verdicts_file(seed)
-        # Cells share made-up rows, too: a question that one cell asked costs the next nothing.
+        # Cells also share made-up rows: a question that one cell asked costs the next nothing.
         if answers_path not in self._answers:
             self._answers[answers_path] = SentRows(ANSWER_ROW, stored.rows, answer_or_ingest, _drop)
         if verdicts_path not in self._verdicts:

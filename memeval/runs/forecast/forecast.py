@@ -1,4 +1,4 @@
-"""Everything that can be said about a sweep before it is run."""
+"""The forecast of a sweep before it is run."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class Forecast:
     estimate: Estimate
     outlooks: Sequence[Outlook]
     failures: Sequence[FailedCell] = ()
-    """Runs that can't be made, and why, if the others may run without them."""
+    """Runs that can't be made, with reasons, if the others may run without them."""
 
     def __repr__(self) -> str:
         runs = f"{counted(self.cells, 'run')}, {self.finished_cells:,} finished"
@@ -37,7 +37,7 @@ class Forecast:
 async def forecast(plan: Plan, *, exact: bool = False) -> Forecast:
     """The forecast of a plan. Nothing is sent, and nothing is written outside a temporary folder.
 
-    `exact` looks at every open question.
+    `exact` composes every open question.
     """
     units = Units()
     for planned in plan.cells:

@@ -87,7 +87,7 @@ class Tally(Struct):
     stored_answers: frozenset[str] = frozenset()
     """Ids of the questions with stored answers, on which the judge's requests depend."""
     made_up: int = 0
-    """How often a made-up reply was used."""
+    """Number of uses of made-up replies."""
     # The ledgers are kept, and not only their ids: Python reuses the id of a dead object.
     _ledgers: dict[int, Ledger] = field(default_factory=dict)
 

@@ -1,7 +1,8 @@
 """Made-up replies: to each kind of prompt in the requested form, and vectors.
 
-A real model keeps to a form, so these do: a choice is a label, a verdict is JSON, a form
-comes back filled in. The words are drawn by the prompt's hash, so equal prompts get equal replies.
+Like those of a real model, they have the requested form: a choice is a label, a verdict is JSON, a
+form comes back filled in. The words are drawn by the prompt's hash, so equal prompts get equal
+replies.
 """
 
 import hashlib
@@ -119,7 +120,7 @@ def _counts(_: str, draw: Draw) -> str:
 
 
 def _score(_: str, draw: Draw) -> str:
-    """How far an answer meets one item of a rubric."""
+    """The degree to which an answer meets one item of a rubric."""
     return json.dumps({"reason": "scripted", "score": draw.choice([0, 0.5, 1])})
 
 

@@ -36,7 +36,7 @@ questions right, with a correlation of .5 between them.
 ASSUMED_DESIGN_EFFECT = 2.0
 """Design effect assumed if several questions share a case: LoCoMo shows at least this."""
 MOST_RUNS = 4
-"""Number of earlier runs that are read to measure how far differences spread."""
+"""Number of earlier runs that are read to measure the spread of differences."""
 
 
 class Outlook(Struct, frozen=True):
@@ -50,7 +50,7 @@ class Outlook(Struct, frozen=True):
     fewer than six cases, which can't show any.
     """
     cases_needed: int | None
-    """How many cases like these would show `difference_then`, if these are too few."""
+    """Number of such cases that would show `difference_then`, if these are too few."""
     difference_then: float | None
     design_effect: float
     basis: str
@@ -58,7 +58,7 @@ class Outlook(Struct, frozen=True):
 
 
 class _Spread(Struct, frozen=True):
-    """How far the differences between two runs spread."""
+    """Spread of the differences between two runs."""
 
     sd: float
     design_effect: float

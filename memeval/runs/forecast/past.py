@@ -13,10 +13,10 @@ from memeval.statistics.means import mean
 MOST_RUNS = 50
 """Number of runs that are read, the newest first."""
 ASSUMED_S = 1.0
-"""Seconds that a call is assumed to last if no earlier run says."""
+"""Assumed seconds of a call if no earlier run shows it."""
 _OWN_MODEL = {Role.JUDGE: "llm.judge.model", Role.INGEST: "llm.ingest.model"}
 _FORM = {Role.ANSWER: "prompt", Role.JUDGE: "judge", Role.INGEST: "system"}
-"""The setting that decides what the replies of a role look like."""
+"""The setting that determines the form of a role's replies."""
 
 Kind = tuple[Role, str, str]
 """Role, model and form of replies."""

@@ -1,5 +1,5 @@
-"""Which open questions a plan asks: all of a small sweep; of a large one a sample, which is spread
-over its repeats and cases.
+"""Selects the open questions that a plan asks: all of a small sweep; of a large one, a sample
+spread over repeats and cases.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OpenRepeat(Struct, frozen=True):
 
     @property
     def group(self) -> Hashable:
-        """Key of repeats that send similar requests: of a large group, only some are looked at."""
+        """Key of repeats that send similar requests: of a large group, only some are composed."""
         config = self.planned.cell.config
         return (
             self.planned.reach,
@@ -63,7 +63,7 @@ class Extent(Struct):
         self.verdicts.setdefault(keys.judge, questions)
 
     def weight(self, part: Extent, role: Role) -> float:
-        """How many calls of all the work each call in a part of it represents."""
+        """The number of calls of all the work that each call in a part of it represents."""
         return self.of(role) / max(1, part.of(role))
 
     def of(self, role: Role) -> int:

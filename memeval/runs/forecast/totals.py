@@ -17,7 +17,7 @@ class RoleTotal(Struct, frozen=True):
     model: str
     address: str
     calls: float
-    """The estimate: each request counts once, however many cells send it."""
+    """The estimate: each request counts once, even if several cells send it."""
     known_calls: float
     """Those that were composed exactly as a run would send them."""
     most_calls: float

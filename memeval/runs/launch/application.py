@@ -1,7 +1,7 @@
 """Hydra's application for command-line arguments, which composes their cells and runs them.
 
-`hydra.main` composes everything once more, only to see which mode the configs choose. If the
-arguments determine the mode, Hydra is started in it directly.
+`hydra.main` composes everything an additional time, only to find the mode that the configs choose.
+If the arguments determine the mode, Hydra is started in it directly.
 """
 
 from __future__ import annotations
@@ -58,21 +58,22 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
     for user_folder in user_folders:
         check_folder(user_folder)
 
-    # Otherwise Hydra prints errors in its own words, and ends the process itself.
+    # Otherwise Hydra prints its own error messages, and ends the process itself.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     begin_invocation(list(filter(is_repeated, arguments)))
     register()
     words = as_hydra_words(arguments)
     is_single = _is_single_run(arguments)
     if not is_single:
-        # A single run takes the last of two overrides, as commands do. In a sweep, both were meant.
+        # A single run takes the last of two overrides, as commands do. In a sweep, the user meant
+        # both.
         check_given_once(arguments)
         words = _for_cells_alone(words, user_folders)
 
     # `hydra.main` reads its arguments only from there.
     sys.argv = ["memeval", *words]
 
-    # Otherwise Hydra, or a file of no sweep, may decide the mode.
+    # Otherwise Hydra, or a file that is not a sweep, may determine the mode.
     if all(word in MULTIRUN or _PLAIN.match(word) for word in arguments):
         mode = RunMode.RUN if is_single else RunMode.MULTIRUN
         return partial(_run_in_mode, mode, [word for word in words if word not in MULTIRUN])
@@ -94,7 +95,7 @@ def _is_single_run(arguments: Sequence[str]) -> bool:
 
 
 def _asks_for_cells(sweep: str, arguments: Sequence[str]) -> bool:
-    """Whether the file of a sweep makes it one without `-m`."""
+    """Whether the file of a sweep makes it a sweep without `-m`."""
     user_files = [folder / "sweep" / f"{sweep}.yaml" for folder in _user_folders(arguments)]
     modes = []
     for file in [*user_files, sweep_file(sweep)]:
@@ -112,9 +113,10 @@ def _user_folders(arguments: Sequence[str]) -> tuple[Path, ...]:
 
 def _for_cells_alone(words: Sequence[str], folders: tuple[Path, ...]) -> list[str]:
     """A sweep's overrides. Fields of a group without a fixed option become a choice of one value:
-    Hydra would set others in the cells' shared composition, too, whose option may lack the field.
+    otherwise Hydra would also set them in the cells' shared composition, whose option may lack the
+    field.
     """
-    # An override that is swept, even over one value, is for the cells only.
+    # An override that is swept, even over one value, applies only to the cells.
     fixed = {word.partition("=")[0] for word in words if "," not in word}
     cells = []
     for word in words:

@@ -43,8 +43,8 @@ class SweepLauncher(Launcher):
     ) -> None:
         self.loader: ConfigLoader = hydra_context.config_loader
         self.config = config
-        # The sweeper composes each job only to see whether it can be composed. That takes as long
-        # as the real composition, and ends at the first mistake.
+        # The sweeper composes each job only to check that it can be composed. That takes as long as
+        # the real composition, and stops at the first mistake.
         hydra_context.config_loader = _UncheckedLoader(self.loader)  # type: ignore[assignment]
 
     def launch(
@@ -122,7 +122,7 @@ class RayLauncher(SweepLauncher):
 @contextmanager
 def planning(on_plan: Callable[[Plan, Start], None]) -> Iterator[None]:
     """In the block, no sweep runs: `on_plan` gets each plan and the function that starts it."""
-    global _on_plan  # noqa: PLW0603 - Hydra makes the launcher, and passes it nothing of memeval's
+    global _on_plan  # noqa: PLW0603 - Hydra creates the launcher without memeval's arguments
     _on_plan = on_plan
     try:
         yield

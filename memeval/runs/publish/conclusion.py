@@ -1,4 +1,4 @@
-"""The end of an invocation: its runs compared, the comparison written, drawn and logged."""
+"""The end of an invocation: compares its runs, and writes, draws and logs the comparison."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class ComparedRuns(Struct, frozen=True):
-    """The runs of one data set, and how they differ."""
+    """The runs of one data set, and their differences."""
 
     runs: Sequence[Run]
     suffix: str
@@ -48,7 +48,7 @@ class ComparedRuns(Struct, frozen=True):
     comparison: Comparison | None = None
     """None if nothing can be compared, such as a single run."""
     problem: str | None = None
-    """Why nothing can be compared, on one line."""
+    """The reason why nothing can be compared, on one line."""
 
     @property
     def summaries(self) -> Sequence[RunSummary]:
@@ -56,7 +56,8 @@ class ComparedRuns(Struct, frozen=True):
 
 
 class Conclusion(Struct, frozen=True):
-    """Results of an invocation, and how its runs differ from the first of their data set."""
+    """Results of an invocation, and the differences of its runs from the first of their data
+    set."""
 
     folder: Path
     """The invocation's folder, where the comparison is written."""
@@ -77,9 +78,7 @@ class Conclusion(Struct, frozen=True):
 
     def write(self, *, draws: bool) -> tuple[list[Path], list[str]]:
         """Writes the comparison into the folder as Markdown, CSV, plots and pages; returns the
-        pages, and why something was not drawn.
-
-        Raises `StorageError`.
+        pages, and the reasons for missing drawings. Raises `StorageError`.
         """
         from memeval.comparison.files import write_comparisons
         from memeval.comparison.page import MOST_CELLS
@@ -96,7 +95,7 @@ class Conclusion(Struct, frozen=True):
         return list(filter(Path.exists, pages)), problems
 
     def draw(self, *, plots: bool = True) -> list[str]:
-        """Draws what is not in the folder yet; returns why something could not be drawn."""
+        """Draws the missing pictures; returns the reasons for failures."""
         plots = plots and any(cell.plots for cell in self.cells)
         missing = [picture for picture in self._pictures(plots=plots) if not picture.copy()]
         if not missing:
@@ -199,7 +198,7 @@ def conclude(folder: Path, cells: Sequence[DoneCell]) -> Conclusion:
 
 
 def compare_groups(runs: Sequence[Run]) -> list[ComparedRuns]:
-    """How the runs of each data set differ from the first of them."""
+    """The differences of the runs of each data set from the first of them."""
     from memeval.report.comparison import by_dataset
 
     by_key = {run.key: run for run in runs}
@@ -229,7 +228,7 @@ def compare_group(group: ComparedRuns) -> ComparedRuns:
         metric = metric_named(usual_metric(group.summaries))
         return replace(group, comparison=compare_runs(group.runs, metric))
     except UserError as error:
-        # The runs are finished: what was measured is shown without a comparison.
+        # The runs are finished: their figures are shown without a comparison.
         return replace(group, problem=f"not compared: {error.message}")
 
 

@@ -23,7 +23,7 @@ class SweepPicture(Struct, frozen=True, dict=True):
     name: str
     """Name of its files, without an extension."""
     content: object
-    """What is drawn: a plot, or the comparison that a page shows."""
+    """The plot to draw, or the comparison for a page."""
     runs: Sequence[Path] = ()
     """The folders of the runs that a page shows; empty for a plot."""
 
@@ -32,7 +32,7 @@ class SweepPicture(Struct, frozen=True, dict=True):
         return (".html",) if self.runs else (".png", ".svg")
 
     def make(self, drawer: Publisher) -> str | None:
-        """Draws the files into the folder; returns why it could not, or None."""
+        """Draws the files into the folder; returns the reason for a failure, or None."""
         target = self.folder, self.name
         try:
             if self.runs:
@@ -52,7 +52,7 @@ class SweepPicture(Struct, frozen=True, dict=True):
     def copy(self) -> bool:
         """Copies the files of an earlier sweep if needed; returns whether the folder has them."""
         mark = self._mark
-        # What can't be copied is drawn again.
+        # Pictures that can't be copied are drawn again.
         with suppress(OSError):
             for candidate in (mark, *self.folder.parent.glob(f"*/{mark.name}")):
                 files = [candidate.with_name(self.name + ending) for ending in self.endings]
@@ -69,7 +69,7 @@ class SweepPicture(Struct, frozen=True, dict=True):
 
     @cached_property
     def _mark(self) -> Path:
-        """A file next to those of the picture, named by a digest of what they were made from."""
+        """A file next to those of the picture, named by a digest of its inputs."""
         digest = hashlib.sha256("\0".join([report_code(), repr(self.content)]).encode())
         for run in self.runs:
             for file in (run / RUN_FILE, run / CALIBRATION_FILE):

@@ -1,4 +1,4 @@
-"""Which finished cells have their report and their run already, without loading MLflow."""
+"""Finds the finished cells that already have their report and their run, without loading MLflow."""
 
 import os
 from collections.abc import Iterable

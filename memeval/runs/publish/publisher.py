@@ -40,8 +40,8 @@ PUBLISHING = "publishing …"
 THREAD = "memeval-publishing"
 """Name of the threads that wait for a process; they hold no lock."""
 CLOSING_S = 0.2
-"""How long a process that is closed may take to end. An idle one takes less; a busy one is left to
-finish its request.
+"""Time limit for a closed process to end. An idle one takes less; a busy one may finish its
+request.
 """
 NICENESS = 5
 """The process gives way to the main loop if cores are few, but is not starved: it gets a quarter of
@@ -55,7 +55,7 @@ class PublishResult(Struct, frozen=True):
     url: str | None = None
     """URL in MLflow; None if nothing is tracked."""
     error: str | None = None
-    """One line; None if all went well."""
+    """One line; None on success."""
 
 
 class Publisher:
@@ -153,7 +153,7 @@ class Publisher:
         self._end()
 
     def _end(self) -> str:
-        """Closes the connection, which ends the process; returns how it ended."""
+        """Closes the connection, which ends the process; returns the way it ended."""
         process, output = self.process, self._output
         self.process = self._output = None
         if self._connection is not None:

@@ -39,8 +39,8 @@ class Publishing:
         """URLs of the runs that are fully published already, by run folder."""
 
     def start(self, plan: Plan) -> None:
-        """Starts the publishers, which load while the first runs are under way, and finds out what
-        is published already.
+        """Starts the publishers, which load while the first runs are under way, and finds the runs
+        already published.
 
         Raises `UserError` for a string that is not a tracking URI.
         """
@@ -84,7 +84,7 @@ class Publishing:
         return published
 
     def wait(self, say: Callable[[str], None], every_s: float = EVERY_S) -> None:
-        """Waits until all runs are published; reports how many are left every now and then."""
+        """Waits until all runs are published; reports the remaining number from time to time."""
         drawing = Thread(target=self._draw, daemon=True)
         drawing.start()
         pending = {future for _, future in self._runs.values()}
@@ -101,7 +101,8 @@ class Publishing:
             drawing.join(every_s)
 
     def close(self) -> None:
-        """Notes how each run was published. Running the same command again publishes the others."""
+        """Records the outcome of publishing each run. Running the same command again publishes the
+        others."""
         for outcome, future in self._runs.values():
             published = PublishResult(error="the sweep was stopped")
             if not future.cancel() and future.done():
@@ -128,7 +129,8 @@ class Publishing:
 
 
 def load_end(writes_pages: bool) -> None:
-    """Loads what the end of a sweep needs. If plots are drawn, another process writes the pages."""
+    """Loads the modules that the end of a sweep needs. If plots are drawn, another process writes
+    the pages."""
     import memeval.comparison.build
     import memeval.comparison.files
     import memeval.report.plots.sweep  # noqa: F401

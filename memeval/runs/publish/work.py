@@ -24,7 +24,7 @@ LONGEST_ERROR = 1000
 
 
 class PublishError(Exception):
-    """Why something was not published, on one line. The results are still on disk."""
+    """The reason why a result was not published, on one line. It is still on disk."""
 
 
 def attempt(prices: str, function: Callable[..., T], folder: Path, *arguments: object) -> T:
@@ -51,7 +51,7 @@ def report_run(folder: Path, plots: bool) -> None:
 
     write_report(folder, plots=plots)
     write_page([folder], folder / PAGE_FILE)
-    # Last: the stamp says that the files are complete.
+    # Last: the stamp marks the files as complete.
     stamp_report(folder, plots=plots)
 
 
@@ -91,7 +91,7 @@ def draw_page(folder: Path, name: str, runs: Sequence[Path], comparison: Compari
 
 
 def warm_up(root: Path, uri: str | None, track: bool, plots: bool) -> None:
-    """Loads what publishing needs, creates a missing store and opens it.
+    """Loads the modules for publishing, creates a missing store and opens it.
 
     A failure here occurs again with the first run, and is reported then.
     """
