@@ -9,7 +9,7 @@ from memeval.statistics.differences import ClusteredDifference
 
 
 class DifferenceData(Struct, frozen=True):
-    """How one cell differs from the baseline."""
+    """The difference of one cell from the baseline."""
 
     cell: str
     """Key of its run."""
@@ -36,13 +36,13 @@ class ComparisonData(Struct, frozen=True):
     """Key of the baseline's run; None if all pairs are compared."""
     differences: tuple[DifferenceData, ...]
     forest: Panel
-    """The differences as they are drawn."""
+    """The differences to be drawn."""
     letters: Mapping[str, str]
     """By key: cells that share a letter can't be told apart."""
     remarks: tuple[str, ...]
     """Notes on the comparison for the reader: a different judge, questions of one cell only."""
     adjusted_how: str = ""
-    """How p is adjusted."""
+    """The adjustment of p."""
 
     @property
     def categories(self) -> list[str]:

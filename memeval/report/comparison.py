@@ -55,9 +55,9 @@ REFUSALS = {"adversarial": "refusals right"}
 def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) -> Table:
     """A table for the terminal.
 
-    A choice of questions that all cells share is named once, above them. Figures are never cut. If
-    `width` is too small, settings and flags fold, and then columns are left out and named below the
-    table, those that are equal in all rows first; without a width it uses what it needs.
+    A selection of questions that all cells share is named once, above them. Figures are never cut.
+    If `width` is too small, settings and flags fold, and then columns are left out and named below
+    the table, those that are equal in all rows first; without a width it uses what it needs.
     """
     from rich.table import Table
     from rich.text import Text
@@ -95,7 +95,7 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
 
 
 def _left_out(fitted: Fitted, width: int | None) -> str:
-    """Columns missing from a table, and where to find them; empty if none is missing."""
+    """Columns missing from a table, and their location; empty if none is missing."""
     lines = []
     if fitted.equal:
         shown = ", ".join(f"{name} {value}" for name, value in fitted.equal.items())
@@ -157,7 +157,7 @@ def comparison_markdown(summaries: Sequence[RunSummary]) -> str:
 
 
 def area_lines(summaries: Sequence[RunSummary]) -> list[str]:
-    """What `context_tokens` are worth to each configuration, if the runs differ in them: the area
+    """The benefit of `context_tokens` for each configuration, if the runs differ in them: the area
     below its frontier, from the lowest budget at which all have a run to the highest.
     """
     columns = differing_settings(summaries)
@@ -175,7 +175,7 @@ def area_lines(summaries: Sequence[RunSummary]) -> list[str]:
     low = high = 0.0
     for reached in points.values():
         low = max(low, min(reached)[0])
-        # Beyond a configuration's most expensive run, more tokens buy nothing better.
+        # Beyond a configuration's most expensive run, more tokens don't improve it.
         high = max(high, max(reached)[0])
 
     if not low < high:

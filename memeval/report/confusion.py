@@ -1,4 +1,4 @@
-"""How often each numbered choice was chosen for each right one: counts, and a table."""
+"""Confusion matrix of numbered choices: counts by right and chosen position, and a table."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Which settings distinguish the cells of a table, and short names for them."""
+"""The settings that distinguish the cells of a table, and short names for the cells."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -25,7 +25,8 @@ MOST_SETTINGS = 6
 WITH_ABSENT_SETTINGS = ("dataset", "system")
 """Groups with settings that a cell has only if they were set, such as a data set's canaries."""
 UNNAMED = {"num_runs", "seed"}
-"""Settings that labels leave out: how often a cell was measured, not what was measured."""
+"""Settings that labels leave out: they affect how often a cell was measured, not its
+configuration."""
 
 
 def differing_settings(summaries: Sequence[RunSummary]) -> dict[str, str]:
@@ -45,7 +46,7 @@ def differing_settings(summaries: Sequence[RunSummary]) -> dict[str, str]:
         if len(values) < 2 and not _some_lack(key, summaries):
             continue
 
-        # Only within a group: in a small sweep any setting may follow from any other by chance.
+        # Only within a group: in a small sweep any setting may depend on any other by chance.
         of_group = [other for other in chosen if group(other) == group(key)]
         if not any(follows(key, other, summaries) for other in of_group):
             chosen.append(key)
@@ -82,7 +83,7 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
     if len(keys) > MOST_SETTINGS:
         keys.sort(key=lambda key: not _names_option(key))
         for key in keys:
-            # A setting that some cells lack is always named: nothing else tells these apart.
+            # A setting that some cells lack is always named: nothing else distinguishes these.
             if not _names_option(key) and not _some_lack(key, summaries):
                 having = [summary for summary in summaries if key in summary.params]
                 values = Counter(setting_value(summary, key) for summary in having)
@@ -92,7 +93,7 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
     names = []
     for summary in summaries:
         parts = []
-        # A version means nothing without its system.
+        # A version is meaningless without its system.
         if LABEL in keys and "system" not in keys:
             parts.append(system_of(summary))
 
@@ -144,7 +145,7 @@ def unique_labels(names: Sequence[str], summaries: Sequence[RunSummary]) -> list
 
 
 def _extend_equal(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
-    """The names; equal ones are extended by what else differs: repeats, seed, or time."""
+    """The names; equal ones are extended by other differences: repeats, seed, or time."""
     alike: dict[str, list[RunSummary]] = {}
     for name, summary in zip(names, summaries, strict=True):
         alike.setdefault(name, []).append(summary)

@@ -1,5 +1,5 @@
-"""The six facts without which a figure means nothing: data, questions, judge, reader, the reader's
-context, and the error.
+"""The six facts that every figure needs: data, questions, judge, reader, the reader's context, and
+the error.
 """
 
 from memeval.metrics.formats import NONE, count, coverage_percent, interval, percent
@@ -139,7 +139,7 @@ def _error(summary: RunSummary) -> str:
     get = summary.metrics.get
     repeats = max(len(summary.repeats), 1)
     bounds = interval(*summary.share()[1:])
-    # Not 0: one repeat says nothing about the spread over repeats.
+    # Not 0: one repeat has no spread over repeats.
     deviation = "unknown (only 1 repeat)"
     if repeats > 1:
         deviation = f"{percent(get('accuracy_std'))} ({repeats} repeats)"

@@ -1,4 +1,4 @@
-"""Sections of a report on a run's effort, and how far its answers got."""
+"""Sections of a report on a run's cost and time, and the outcomes of its answers."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -81,7 +81,7 @@ def latency_section(summary: RunSummary) -> list[str]:
 
 
 def status_section(summary: RunSummary, failures: Sequence[Record]) -> list[str]:
-    """How far the questions got, and the first that failed."""
+    """Outcomes of the questions, and the first failures."""
     if not summary.statuses:
         return []
 

@@ -1,6 +1,6 @@
 """Strings from outside (names, ids, notes, errors, settings) in Markdown, CSV, HTML and LaTeX.
 
-They are shown literally and have no effect. MLflow renders the reports, too. Content of data or a
+They are shown literally and have no effect. MLflow also renders the reports. Content of data or a
 reply must not become a picture from another server, a link, a tag, a row of a table or a formula.
 """
 

@@ -1,4 +1,4 @@
-"""Which columns of a table of cells fit a width.
+"""Selects the columns of a table that fit a width.
 
 Nothing is cut silently: settings fold first, and then columns are dropped and named: those that are
 equal in all rows, and after them the least needed first.

@@ -33,7 +33,7 @@ def category_section(summary: RunSummary) -> list[str]:
 
 
 def abstentions(summary: RunSummary) -> list[str]:
-    """How often the answers were refusals, one sentence per measured rate."""
+    """The shares of refusals, one sentence per measured rate."""
     questions = {
         "abstention_rate": "that count",
         "abstention_rate/unanswerable": "whose right answer is a refusal",
@@ -145,7 +145,7 @@ def retrieval_section(summary: RunSummary) -> list[str]:
 
 
 def _retrieval_by_category(summary: RunSummary) -> list[str]:
-    """How well the evidence is found by category, if the run measured nothing else."""
+    """Retrieval of the evidence by category, if the run measured nothing else."""
     columns = metrics_at(SECTION_BY_CATEGORY)
     rows = []
     for category in summary.categories:

@@ -118,7 +118,7 @@ def banner(summary: RunSummary) -> list[str]:
 
 
 def headline(summary: RunSummary) -> list[str]:
-    """Findings of the run, before any detail."""
+    """Main findings of the run."""
     get = summary.metrics.get
     _, low, high = summary.share()
     ends = NONE

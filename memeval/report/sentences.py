@@ -6,7 +6,7 @@ from memeval.results import RunSummary, judge_shown
 
 
 def run_sentences(summary: RunSummary, conversations: int | None = None) -> list[str]:
-    """How many questions are answered right, and how much of the evidence is found.
+    """Sentences on the share of right answers and of found evidence.
 
     `conversations` is the number of the questions' conversations, if it is known.
     """

@@ -1,4 +1,4 @@
-"""Whether the report of a run folder is the one that would be written now."""
+"""Checks whether the report of a run folder is up to date."""
 
 import hashlib
 from functools import cache
@@ -12,7 +12,7 @@ REPORT_FILE, PAGE_FILE = "report.md", "report.html"
 
 
 def stamp_report(folder: Path, *, plots: bool) -> None:
-    """Writes a note of what a report was made from. Raises `OSError`."""
+    """Records the inputs of a report. Raises `OSError`."""
     write_atomically(folder / STAMP_FILE, _stamp(folder, plots=plots))
 
 

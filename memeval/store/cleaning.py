@@ -1,4 +1,4 @@
-"""Chooses what may be removed from a home, and removes it, unless a process holds it."""
+"""Selects items that may be removed from a home, and removes them unless a process holds them."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -105,7 +105,7 @@ def choose_removals(
 
 def _reason(item: StoredItem, needed: Needed, rules: Rules, age_s: float) -> str | None:
     if item.kind is StoredKind.LEFTOVERS:
-        # Of the leftovers, only damaged caches have a lock. A person may want to look at a new one.
+        # Of the leftovers, only damaged caches have a lock. A user may want to inspect a new one.
         if not item.locks:
             return LEFT
 
@@ -163,7 +163,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
         return
 
-    # Renamed first: under its own name, half a folder would be taken for a damaged memory.
+    # Renamed first: a half-deleted folder would look like a damaged memory.
     aside = temporary_name(path, "removed")
     path.rename(aside)
     remove(aside)

@@ -50,7 +50,7 @@ class HomeLines:
 
     def append_all(self, lines: Sequence[bytes]) -> None:
         """Appends lines after the last complete one."""
-        # A torn line at the end is cut off, as in a run: it would spoil the next one.
+        # A torn line at the end is cut off, as in a run: it would corrupt the next one.
         whole = len(self.read())
         descriptor = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
@@ -226,7 +226,7 @@ class Copying:
 
 
 def missing_lines(source: Sequence[bytes], target: bytes) -> tuple[list[bytes], int]:
-    """The lines of a source that a target lacks, and how many it already has.
+    """The lines of a source that a target lacks, and the number that it already has.
 
     If the target is the beginning of the source, these are the rest. Otherwise the target keeps its
     own rows: the last row of a question counts, so an added row could replace one of them.

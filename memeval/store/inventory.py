@@ -48,7 +48,7 @@ class StoredItem(Struct, frozen=True):
     size: int
     """Bytes of all its files."""
     changed: float
-    """When the newest of its files was changed, in seconds since 1970."""
+    """Time of the newest change of its files, in seconds since 1970."""
     locks: tuple[Path, ...] = ()
     """Lock files that a process holds while it uses the item."""
 
@@ -126,7 +126,7 @@ def _caches(folder: Path) -> Iterator[StoredItem]:
 
 
 def _leftovers(home: Home) -> Iterator[StoredItem]:
-    """Remains of killed processes, and damaged caches that were put aside."""
+    """Remains of killed processes, and damaged caches that were moved aside."""
     places = (
         *home.outputs.glob(f".*{SUFFIX}"),
         *home.outputs.glob(f"*/.*{SUFFIX}"),
@@ -156,7 +156,7 @@ def _item(
 
 
 def _measure(paths: Iterable[Path]) -> tuple[int, float]:
-    """Bytes of all files, and when the newest one was changed. A link counts as itself."""
+    """Bytes of all files, and the time of the newest change. A link is not followed."""
     size, changed = 0, 0.0
     for path in _files(paths):
         try:
@@ -203,7 +203,7 @@ class Copied(Struct, frozen=True):
     digest: str = ""
     """Digest of the copy, as it was read back; empty in a dry run, and if nothing was copied."""
     problem: str = ""
-    """Why it was not copied, or can't be read back; empty if it is sound."""
+    """The reason why it was not copied or can't be read back; empty if it is intact."""
 
 
 def digest_of(lines: Iterable[bytes]) -> str:

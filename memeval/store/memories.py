@@ -21,13 +21,13 @@ from memeval.text.shown import one_line
 
 T = TypeVar("T")
 QUIET_S = 5.0
-"""Seconds without a word while a store is first contacted."""
+"""Seconds until the first message while a store is contacted."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 10.0
 """Seconds between two attempts to reach the store, at first and at most."""
 
 
 class SharedMemories:
-    """The memories at one URL. Key and case name them, whatever the name of their system."""
+    """The memories at one URL. Key and case identify them, regardless of their system's name."""
 
     def __init__(
         self, url: str, patience_s: float, say: Callable[[str], None] | None = None
@@ -36,7 +36,7 @@ class SharedMemories:
         import fsspec  # type: ignore[import-untyped]
 
         self.url, self._patience_s, self._say = url, patience_s, say
-        # A library may retry for a minute, without a word.
+        # A library may retry for a minute without any message.
         notice = Timer(QUIET_S, lambda: say and say(f"waiting for the memories at {url}"))
         notice.start()
         try:

@@ -15,7 +15,7 @@ def open_store(settings: StoreConfig, cache: Path, say: Say | None) -> Store:
     if settings.url is None:
         return FileStore(cache)
 
-    # Loaded here: most runs use files, and need no SQLAlchemy.
+    # Imported here, because most runs use files and need no SQLAlchemy.
     from memeval.store.postgres.database import open_database
     from memeval.store.postgres.store import PostgresStore
 

@@ -1,4 +1,4 @@
-"""Where a run is filed: in its experiment, and below its sweep's run if `tracking.group=sweep`."""
+"""Files a run in its experiment, and below its sweep's run if `tracking.group=sweep`."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The home of a run folder, and the record of where its runs are in MLflow."""
+"""The home of a run folder, and the record of its runs' locations in MLflow."""
 
 import json
 import os
@@ -18,7 +18,7 @@ HOME_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def record_tracked(folder: Path, store: TrackingStore, run_id: str) -> None:
-    """Records in the folder where it was logged."""
+    """Records in the folder the store to which it was logged."""
     known = read_tracked(folder)
     if known.get(store.name) == run_id:
         return
@@ -30,7 +30,7 @@ def record_tracked(folder: Path, store: TrackingStore, run_id: str) -> None:
 def home_id(folder: Path) -> str:
     """The random id of the home that a run folder belongs to.
 
-    In a shared store it tells the runs of different homes apart. Its file is two levels above the
+    In a shared store it distinguishes the runs of different homes. Its file is two levels above the
     run folder, and also contains its own inode number, so a copy of a home counts as another home.
     """
     file = folder.resolve().parent.parent / HOME_FILE

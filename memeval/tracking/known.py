@@ -38,7 +38,7 @@ def logged_urls(filings: Mapping[Path, Filing], store: TrackingStore) -> dict[Pa
     """URLs of the run folders for which the store has a complete run with exactly these results,
     logged by this home and filed as requested.
 
-    Folders in doubt are left out: logging them decides.
+    Uncertain folders are left out, so they are logged again if necessary.
     """
     urls = {}
     with suppress(sqlite3.Error), _open_database(store) as connection:

@@ -44,7 +44,7 @@ Item = TypeVar("Item")
 
 
 class Tracked(Struct, frozen=True):
-    """Where a cell is in MLflow."""
+    """Location of a cell in MLflow."""
 
     run_id: str
     experiment_id: str

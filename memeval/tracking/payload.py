@@ -28,7 +28,7 @@ PREFIX = "memeval."
 RUN_KEY, CONTENT, COMPLETE, SWEEP, ORIGIN = (
     PREFIX + name for name in ("run_key", "content", "complete", "sweep", "origin")
 )
-"""Tags of a logged cell: its run key, its content, that it is complete, its sweep, its home."""
+"""Tags of a logged cell: its run key, its content, its completeness, its sweep, its home."""
 SWEEP_ID, GROUP, NOTE, RUNTIME_TAG = (
     PREFIX + name for name in ("sweep_id", "group", "note", "runtime.")
 )
@@ -78,7 +78,7 @@ def param_name(setting: str) -> str:
 
     MLflow's compare page begins with the first three params that differ, in alphabetical order.
     Options of groups, such as `system` and `top_k`, come first: a setting that only some options
-    have differs whenever the option does, and says nothing more.
+    have differs whenever the option does, and adds no information.
     """
     if "." not in setting.removesuffix(".name") or setting in CHOICES:
         return legal_name(setting)
@@ -186,7 +186,7 @@ def sentence(summary: RunSummary) -> str:
 def note(report: str) -> str:
     """A report as the page's description, cut at the end of a line if it is too long.
 
-    Plots are left out, because their paths mean nothing there.
+    Plots are left out, because their paths are not valid there.
     """
     lines = [line for line in report.splitlines() if not line.startswith("![")]
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
@@ -194,7 +194,7 @@ def note(report: str) -> str:
     if len(text) <= TAG_LIMIT:
         return text
 
-    # At a line's end: half a row would spoil the whole table.
+    # At the end of a line, because half a row would break the whole table.
     return text[: text.rindex("\n", 0, TAG_LIMIT - len(mark))] + mark
 
 

@@ -29,13 +29,13 @@ DEFAULT_DATABASE = "mlflow.db"
 """MLflow's default store, in the working directory."""
 
 LOCK_WAIT_S = 120.0
-"""How long one process waits for another that is creating the store or logging the same run."""
+"""Seconds for which one process waits for another that is creating the store or logging the same
+run."""
 
 SQLITE = "sqlite:///"
 SQLITE_BY_DRIVER = "sqlite+pysqlite:///"
-"""The same with the name of its driver.
-
-With `sqlite:///`, MLflow creates folders named after the quoted path; with this it does not.
+"""The prefix with the driver's name: with `sqlite:///`, MLflow creates folders named after the
+quoted path; with this prefix it does not.
 """
 DATABASE_SERVERS = frozenset({"postgresql", "mysql", "mssql"})
 MLFLOW_TABLES = frozenset({"experiments", "runs", "metrics", "params", "tags"})
@@ -48,10 +48,10 @@ class TrackingStore:
 
     uri: str
     artifacts: str | None
-    """Where new experiments keep their artifacts; None if the server decides."""
+    """Artifact location of new experiments; None if the server decides."""
 
     own: bool = field(default=False, compare=False)
-    """Whether it is the home's own store, which no other home is meant to log to."""
+    """Whether it is the home's own store, which other homes should not log to."""
 
     @property
     def database(self) -> Path | None:

@@ -120,7 +120,7 @@ def _figures(summary: RunSummary, place: str) -> tuple[ShownFigure, ...]:
         if value is not None:
             before, after = metric.unit.before, metric.unit.after
 
-        # The page sets the unit apart, so it leaves it out of the text.
+        # The page shows the unit separately, so the text omits it.
         text = text.removesuffix(after)
         made.append(ShownFigure(metric.titles[place], metric.hint, value, before, text, after))
 
@@ -150,11 +150,11 @@ def conversation_data(
     cases: dict[str, dict[str, Record]] = {}
     for run in runs:
         for name, records in run.records.items():
-            # The strip is about the accuracy: categories outside of it are left out.
+            # The strip shows the accuracy, so categories outside of it are left out.
             if run.counts(records[0]) and not run.summary.only_retrieves:
                 cases.setdefault(records[0].case_id, {}).setdefault(name, records[0])
 
-    # LongMemEval has a conversation per question: a strip of 500 columns says nothing.
+    # LongMemEval has a conversation per question: a strip of 500 columns is useless.
     if not 1 < len(cases) <= MOST_CONVERSATIONS:
         return ()
 

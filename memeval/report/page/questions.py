@@ -20,7 +20,7 @@ from memeval.results.texts import Joined
 from memeval.text.redaction import redacted, redacted_in
 
 RIGHT, WRONG, ABSTAINED, UNSCORED, FAILED, MIXED, NOT_ASKED = "rwaufm-"
-"""Letters for how an answer ended, which the script draws. `m`: the repeats differ."""
+"""Letters for the outcomes of answers, which the script draws. `m`: the repeats differ."""
 LABELS = {
     Label.CORRECT: RIGHT,
     Label.WRONG: WRONG,
@@ -30,7 +30,7 @@ LABELS = {
 INDEX = "cases categories ids case category text gold marks shown disagree block".split()
 """Members of the index, in their order."""
 ALL_SHOWN, SOME_SHOWN, NONE_SHOWN, UNKNOWN = "asn-"
-"""Letters for how much of the evidence was among the chunks that the reader was shown."""
+"""Letters for the share of the evidence among the chunks that the reader was shown."""
 
 BLOCK_ANSWERS = 300
 """A block with at least this many answers gets no further conversation."""
@@ -66,7 +66,7 @@ def question_data(runs: Sequence[PageRun]) -> QuestionData:
 
 
 def outcome_letter(records: Sequence[Record]) -> str:
-    """How the answers of a cell to one question ended, over its repeats."""
+    """Outcome of a cell's answers to one question, over its repeats."""
     ends = set(map(answer_letter, records))
     if len(ends) > 1:
         return MIXED
@@ -85,7 +85,7 @@ def answer_letter(record: Record) -> str:
 
 
 def evidence_letter(records: Sequence[Record]) -> str:
-    """How much of the evidence the reader was shown, in the first repeat."""
+    """The share of the evidence that the reader was shown, in the first repeat."""
     if not records or not records[0].evidence or records[0].retrieved is None:
         return UNKNOWN
 
@@ -349,7 +349,7 @@ class TextPool:
             return self._add(ref, stored)
 
         positions = [self.put(texts, part, depth + 1) for part in stored.parts]
-        # A context with a gap would look as if the reader had seen it that way.
+        # A context with a gap would look like the one that the reader saw.
         if None in positions:
             return None
 

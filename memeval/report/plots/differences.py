@@ -1,6 +1,5 @@
-"""How runs differ, as pictures: a forest of intervals, and the conversations behind them.
-
-Shape and fill say what a mark means, never only its colour.
+"""Differences between runs as pictures: a forest plot of intervals, and the differences by
+conversation. Shape and fill distinguish marks, never colour alone.
 """
 
 from collections.abc import Sequence
@@ -36,7 +35,7 @@ CASE, ALL = MarkStyle(GREY, "|"), MarkStyle(ORANGE, "D", edge=INK)
 
 
 class DifferenceRow(Struct, frozen=True):
-    """A difference as it is drawn, in the unit of the axis."""
+    """A difference to be drawn, in the unit of the axis."""
 
     name: str
     delta: float
@@ -45,7 +44,7 @@ class DifferenceRow(Struct, frozen=True):
     is_shown: bool
     """Whether the data show a difference between the two runs."""
     text: str = ""
-    """The difference and its interval in words: `+4.1 [0.9, 7.3]`."""
+    """The difference and its interval as text: `+4.1 [0.9, 7.3]`."""
     cases: tuple[float, ...] = ()
     """The difference within each conversation."""
 

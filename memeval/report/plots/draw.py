@@ -151,7 +151,7 @@ def add_legend(figure: Figure, legend: dict[str, MarkStyle], *, below: bool) -> 
 
 
 def mark_options(style: MarkStyle) -> dict[str, Any]:
-    """How matplotlib draws a mark."""
+    """matplotlib's options for a mark."""
     size, line, fill = 6.0, 1.0, style.colour
     if style.mark == "|":
         size, line = 11.0, 1.8
@@ -207,7 +207,7 @@ def set_ticks(axes: Axes, panel: Panel) -> None:
 
 
 def draw_contents(axes: Axes, panel: Panel) -> None:
-    """Draws what is between the axes."""
+    """Draws the contents between the axes."""
     across, up = panel.across, panel.up
     if panel.steps:
         xs, ys = [], []
@@ -266,7 +266,7 @@ def draw_marks(axes: Axes, panel: Panel) -> None:
 
 
 def places_of(marks: Sequence[Mark], panel: Panel) -> tuple[list[float], list[float]]:
-    """Where marks are, across and up, in per cent of the panel."""
+    """Positions of marks, horizontal and vertical, in per cent of the panel."""
     xs, ys = [], []
     for mark in marks:
         xs.append(panel.across.at(mark.x) + mark.aside)
@@ -313,7 +313,7 @@ def draw_intervals(
 def draw_cell(axes: Axes, cell: MatrixCell, across: Axis, up: Axis) -> None:
     corner = across.at(cell.x - 0.48), up.at(cell.y - 0.48)
     width, height = across.at(cell.x + 0.48) - corner[0], up.at(cell.y + 0.48) - corner[1]
-    # Below the shade, so that an empty cell is visible, too.
+    # Below the shade, so that an empty cell is also visible.
     axes.add_patch(Rectangle(corner, width, height, facecolor="#F4F4F4"))
     axes.add_patch(Rectangle(corner, width, height, facecolor=cell.colour, alpha=cell.shade))
     if cell.is_framed:
@@ -333,7 +333,7 @@ def draw_cell(axes: Axes, cell: MatrixCell, across: Axis, up: Axis) -> None:
 
 
 def fix_layout(figure: Figure) -> None:
-    """Makes room for all names, and keeps that layout whatever is drawn afterwards."""
+    """Makes room for all names, and keeps that layout for everything drawn afterwards."""
     layout = figure.get_layout_engine()
     if layout is not None:
         layout.execute(figure)

@@ -133,7 +133,7 @@ def frontier_steps(points: Sequence[Point]) -> list[Point]:
     if len(kept) < 2:
         return []
 
-    # The line continues to the most expensive cell: more money buys nothing better there.
+    # The line continues to the most expensive cell: a higher price brings no higher accuracy there.
     most_expensive, _ = max(points)
     return [*kept, (most_expensive, kept[-1][1])]
 
@@ -160,9 +160,8 @@ def _budget(value: float) -> str:
 
 
 def is_fair(summary: RunSummary) -> bool:
-    """Whether a cell shows which accuracy its price can buy.
-
-    The oracle does not: it is handed the evidence. Nor does an invalid cell.
+    """Whether a cell shows the accuracy that its price can buy. The oracle does not, because it is
+    given the evidence, and neither does an invalid cell.
     """
     return summary.valid and system_of(summary) != "oracle"
 

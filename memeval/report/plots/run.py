@@ -25,7 +25,7 @@ WIDEST = 200.0
 
 
 def run_plots(summary: RunSummary, positions: Confusion | None = None) -> dict[str, Plot]:
-    """The plots of one run for which there is something to draw, by name."""
+    """The plots of one run that have contents, by name."""
     plots = {}
     if any(row.accuracy is not None for row in summary.categories):
         plots["accuracy_by_category"] = category_plot(summary)
@@ -81,7 +81,7 @@ def category_plot(summary: RunSummary) -> Plot:
 
 
 def positions_plot(matrix: Confusion, name: str) -> Plot:
-    """How often each choice was chosen for each right one: shares per row as shades, and counts.
+    """Confusion matrix of choices: shares per row as shades, and counts.
 
     Replies that could not be read are separate, in grey.
     """

@@ -51,13 +51,13 @@ TABLES = (
 
 
 CONNECT_S = 4
-"""How long the server may take to accept a connection."""
+"""Time limit for the server to accept a connection."""
 LEASE_S = 20.0
 """A process that does not renew its lease for this long has lost it."""
 RENEW_S = 5.0
 """Seconds between two renewals of the lease."""
 STATEMENT_S = 15.0
-"""How long the server may work on a statement before it cancels it."""
+"""Time limit after which the server cancels a statement."""
 ANSWER_S = 20.0
 """Seconds without an answer before a connection is cut: a stopped server keeps it open."""
 SAY_S = 3.0
@@ -65,11 +65,11 @@ SAY_S = 3.0
 SAY_EVERY_S = 10.0
 """Seconds between two messages about an unreachable server."""
 REST_S = 10.0
-"""How long a server that was unreachable for too long is not tried again."""
+"""Seconds for which a server that was given up is not tried again."""
 THREADS = 8
 """Threads that run the requests of event loops."""
 CLOSING_S = 5.0
-"""How long the process waits at its end for pending writes, to the database or to the home."""
+"""Seconds for which the process waits at its end for pending writes to the database or the home."""
 LOOK_S = 0.5
 """Seconds between two checks of the statements under way."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
@@ -202,7 +202,7 @@ class Database:
     async def call(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
         """The result of `work`, run in a thread; `undo` gets it if the caller was cancelled."""
         done: Future[T] = Future()
-        # As if it ran already: the work of a caller that was cancelled is done, too.
+        # As if it already ran: the work of a cancelled caller is done as well.
         done.set_running_or_notify_cancel()
 
         def run() -> None:
@@ -413,7 +413,7 @@ def _is_passing(error: Exception) -> bool:
 
 
 def _is_passing_at_start(error: Exception) -> bool:
-    """Whether a running server refuses only for now: a wrong URL or password stays wrong."""
+    """Whether a running server's refusal is temporary: a wrong URL or password stays wrong."""
     reason = getattr(error, "orig", None)
     if getattr(reason, "sqlstate", None) or getattr(error, "connection_invalidated", False):
         return _is_passing(error)

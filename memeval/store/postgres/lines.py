@@ -63,7 +63,7 @@ class PostgresRows:
         self._outbox = _Outbox(database, self.append_all)
 
     def acquire(self) -> bool:
-        """Makes this the process that appends; returns False if another process is."""
+        """Makes this the process that appends; returns False if another process holds that role."""
         return self._lock.take(0)
 
     def is_left_behind(self) -> bool:
