@@ -1,4 +1,4 @@
-"""Packages: finished runs as one file that can be handed over, checked by anyone, and compared with
+"""Packages: finished runs as one file that can be shared, checked by anyone, and compared with
 others.
 """
 

@@ -67,7 +67,7 @@ def config_of(run: Run) -> RunConfig:
     except UserError:
         raise
     except Exception as error:
-        # The file may contain anything, and its readers may raise anything.
+        # The file may have any content, and its readers may raise any error.
         raise UserError(f"its config.yaml can't be read: {one_line(error)}") from error
 
     own = [config.judge.class_, config.dataset.get("class"), config.system.get("class")]

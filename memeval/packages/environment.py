@@ -1,4 +1,4 @@
-"""The surroundings of a package's runs, `environment.json`, and the prices in it."""
+"""The environment of a package's runs, `environment.json`, and the prices in it."""
 
 import json
 from collections.abc import Iterator, Mapping

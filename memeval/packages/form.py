@@ -62,7 +62,7 @@ class PackedData(Struct, frozen=True, forbid_unknown_fields=True):
     sha256: Line
     licence: Line
     texts: bool
-    """Whether its texts are in the package; else their digests are."""
+    """Whether its texts are in the package; otherwise only their digests are."""
 
 
 class PackageManifest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,7 +84,7 @@ class PackageManifest(Struct, frozen=True, forbid_unknown_fields=True):
     protocols: Mapping[str, Mapping[str, Any]]
     """Conditions that two runs must share to be compared, by run key."""
     replaced: Mapping[str, Count]
-    """How many secrets, paths and hosts were replaced, by kind."""
+    """Numbers of replaced secrets, paths and hosts, by kind."""
     entries: Mapping[str, PackageEntry]
     """All entries except the manifest and its signature, in order."""
 
@@ -100,7 +100,7 @@ def entry_of(key: str, name: str) -> str:
 
 
 def withheld(text: str) -> str:
-    """Placeholder in a package for a text that may not be passed on."""
+    """Placeholder in a package for a text that may not be redistributed."""
     return f"sha256:{text_digest(text)}"
 
 

@@ -1,4 +1,4 @@
-"""Checks a package, level by level: intact, figures, verdicts, answers, who, registered."""
+"""Checks a package level by level: intact, figures, verdicts, answers, who, registered."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,12 +38,12 @@ from memeval.witness.figures import compare_pairs, questions_of
 
 NAMES = {1: "intact", 2: "figures", 3: "verdicts", 4: "answers", 5: "who", 6: "registered"}
 MOST_COMPARED = 8
-"""Maximum number of a package's runs whose comparisons are made twice: 8 runs have 28."""
+"""Maximum runs of a package whose comparisons are made twice: 8 runs have 28 comparisons."""
 
 _DECISION = attrgetter("label", "score", "chosen")
 """The members of a verdict in which a rule's verdicts must agree."""
 AskAgain = Callable[[Run, Sequence[Record]], str]
-"""Requests verdicts or answers of a run again, and reports how far the verdicts agree. Raises
+"""Requests verdicts or answers of a run again, and reports the share of equal verdicts. Raises
 `UserError` for settings that can't be used here. `memeval.api.again` has one of each kind.
 """
 
@@ -54,7 +54,7 @@ class Level(Struct):
     number: int
     did: str = ""
     is_done: bool = True
-    """Whether there was something to check, and it was checked."""
+    """Whether the level applied and was checked."""
     problems: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
 
@@ -77,10 +77,8 @@ class Checks(Struct, frozen=True):
 
 
 def verify_package(path: Path, checks: Checks = Checks()) -> Iterator[Level]:
-    """The levels, one after the other; all others need the first.
-
-    Raises `UserError` only for the user's mistakes: everything wrong with the package is a problem
-    of a level.
+    """The levels, one after the other; all others need the first. Raises `UserError` only for the
+    user's mistakes: every fault of the package is a problem of a level.
     """
     with ExitStack() as stack:
         try:
@@ -98,7 +96,7 @@ def levels_of(package: Package, checks: Checks) -> Iterator[Level]:
     try:
         yield from _Verifier(package, checks).levels(intact)
     except (UserError, ValueError, KeyError, TypeError) as error:
-        # A package may contain anything: until it is found intact, any error is its problem.
+        # A package may have any content: until it is found intact, any error is its problem.
         if intact.did:
             raise
 
@@ -273,7 +271,7 @@ class _Verifier:
         return level
 
     def _by_run(self, ask_again: AskAgain | None, runs: Sequence[Run], level: Level) -> list[str]:
-        """How far verdicts of each run agree; a run that can't be asked again is `unchecked`."""
+        """Agreement of the verdicts of each run; a run that can't be asked again is `unchecked`."""
         agreements = []
         for run in runs:
             assert ask_again is not None
@@ -329,7 +327,7 @@ class _Verifier:
 
 
 def who_level(package: Package, allowed_signers: Path | None) -> Level:
-    """Level 5: who signed the manifest."""
+    """Level 5: the signer of the manifest."""
     level = Level(5)
     who = one_line(package.manifest.who, 200) or "nobody is named"
     if package.signature is None:
@@ -350,7 +348,7 @@ def who_level(package: Package, allowed_signers: Path | None) -> Level:
 
 
 def data_problems(package: Package, records: Mapping[str, Sequence[Record]]) -> Iterator[str]:
-    """Problems with what the manifest says about the data of the runs, and with their texts."""
+    """Problems with the manifest's statements about the data of the runs, and with their texts."""
     listed = package.manifest.data
     data = {(own.name, own.sha256, own.licence) for own in listed}
     asked = set()

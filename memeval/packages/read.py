@@ -30,7 +30,7 @@ from memeval.text.shown import one_line
 _CHUNK = 2**20
 _END_MARK = b"PK\x05\x06"
 _WRITTEN = (form.EPOCH, form.UNIX, form.PRIVATE, 0, 0, form.ZIP_VERSION, form.ZIP_VERSION, 0)
-"""What `_describe` gives for an entry that `pack` wrote."""
+"""The result of `_describe` for an entry that `pack` wrote."""
 _END = struct.Struct("<4s4H2LH")
 """Mark, two numbers of disks, entries here and in all, size and place of the directory, comment."""
 Json = dict[str, Any]
@@ -47,11 +47,11 @@ class Package(Struct, frozen=True):
     signature: bytes | None
     """Signature of the manifest's bytes."""
     environment: Json
-    """Surroundings of the runs: `packed_on`, and `runs` by key."""
+    """Environment of the runs: `packed_on`, and `runs` by key."""
     register: Json | None
     """Statement registered before the runs."""
     runs: tuple[Run, ...]
-    """Like runs of a home; texts that may not be passed on are `sha256:…`."""
+    """Like runs of a home; texts that may not be redistributed are `sha256:…`."""
 
 
 @contextmanager
@@ -165,8 +165,8 @@ def _describe(info: zipfile.ZipInfo) -> tuple[object, ...]:
 
 def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
     """Whether the entries are contiguous, starting at the first byte, each preceded by its data
-    from the directory, and followed only by the directory: then no other program can find anything
-    else in the file.
+    from the directory, and followed only by the directory: then other programs can't find different
+    content in the file.
     """
     with path.open("rb") as file:
         offset = 0

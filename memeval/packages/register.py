@@ -1,5 +1,5 @@
 """Statement registered before a run: cells, questions, judge, comparison, and the smallest
-difference that matters; and whether the runs kept to it.
+difference that matters; and the check of runs against it.
 """
 
 import json
@@ -66,7 +66,7 @@ class StatementContent(Struct, frozen=True, forbid_unknown_fields=True):
     smallest_difference: Annotated[float, Meta(ge=0, le=100)]
     """Points below which a difference does not matter."""
     stopping: Line
-    """When the runs end, in words."""
+    """The stopping rule, in words."""
     said_on: Line = ""
     """Time in UTC according to the signer's clock; only a date in earlier files."""
 
@@ -271,7 +271,8 @@ def _commit_of(path: Path) -> Json | None:
 
 
 def _left_out_notes(packed: Sequence[Run], known: Sequence[Run]) -> list[str]:
-    """Notes on how many runs with packed runs' settings this home has outside the package."""
+    """Notes on the numbers of runs of this home with the settings of a packed run, but outside the
+    package."""
     keys, settings = {run.key for run in packed}, list(map(_settings, packed))
     counts: Counter[str] = Counter()
     for run in known:

@@ -70,7 +70,7 @@ class PackagedRows:
         return {ref for ref, _ in references(self.answers.values(), self.ingests.values())}
 
     def problems(self, records: Sequence[Record]) -> Iterator[str]:
-        """Problems: rows too many, too few, in another order, or about another answer."""
+        """Problems: extra or missing rows, another order, or verdicts about another answer."""
         by_repeat = sorted(records, key=lambda record: record.repeat)
         asked = [(record.repeat, record.question_id) for record in by_repeat]
         if self.places[ANSWERS] != asked:

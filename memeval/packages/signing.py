@@ -11,7 +11,7 @@ from memeval.text.shown import one_line
 
 PROGRAM = "ssh-keygen"
 LONGEST_S = 120
-"""Seconds that the program may take: a key on a token waits for a touch."""
+"""Time limit of the program in seconds: a key on a token waits for a touch."""
 
 
 def sign(content: bytes, key_file: Path) -> bytes:

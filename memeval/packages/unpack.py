@@ -1,7 +1,7 @@
 """Imports the runs of a package into this home, separate from the home's own runs.
 
-They are in `outputs/imported/<package id>/`, with their own rows: no run of this home uses one of
-these rows, whatever its key.
+They are in `outputs/imported/<package id>/`, with their own rows: no run of this home uses these
+rows, even under the same key.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Writes finished runs as one file that can be handed over and checked."""
+"""Writes finished runs as one file that can be shared and checked."""
 
 import hashlib
 import json
@@ -93,7 +93,7 @@ def pack(
     for run in runs:
         _check(run)
 
-    # As they were written: a corrected accuracy is only shown, and does not come from the rows.
+    # As written: a corrected accuracy is only for display, and not computed from the rows.
     written = [Run(run.folder, RunSummary.read(run.folder)) for run in runs]
     ordered = sorted(written, key=lambda run: run.key)
     settings = [(dict(run.summary.params), run.summary.command) for run in ordered]
@@ -300,7 +300,7 @@ class _Repeat:
         }
 
     def _clean_rows(self) -> tuple[list[Json], list[Json]]:
-        """The answers, and the verdicts, which name the answers as they are handed over."""
+        """The answers, and the verdicts, which refer to the cleaned answers."""
         answers, verdicts = [], []
         changed: dict[str, str] = {}
         for row in self.answers:
@@ -337,8 +337,8 @@ class _Repeat:
         return rows_digest(ids, seals)
 
     def texts(self) -> dict[str, bytes]:
-        """The lines of the texts, by reference: all of them if the data may be passed on, otherwise
-        only the texts of replies, and how the others are joined.
+        """The lines of the texts, by reference: all of them if the data may be redistributed,
+        otherwise only the texts of replies, and the structure of the others.
         """
         lines: dict[str, bytes] = {}
         for ref, is_reply in references(self.answers, self.ingests):
@@ -368,7 +368,7 @@ class _Repeat:
 
 
 def _cleaned(cleaner: Cleaner, row: Json) -> Json:
-    """A row or a record, fit to be handed over."""
+    """A row or a record, cleaned for sharing."""
     cleaned = {}
     for name, value in row.items():
         clean = cleaner.clean_own if name in _TEXT_FREE_MEMBERS else cleaner.clean_data

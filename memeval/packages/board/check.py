@@ -16,7 +16,7 @@ def check_package(path: Path, *, most_bytes: int) -> list[str]:
     """Problems of a package, one line each: its size, verify levels 1 to 3, the licence of its
     rows, and other packages of the folder that contain the same systems under the same protocols.
 
-    Level 1 refuses texts that may not be passed on under the licence of their data. Raises
+    Level 1 refuses texts that may not be redistributed under the licence of their data. Raises
     `UserError` if the file does not exist.
     """
     if not path.is_file() or path.suffix != SUFFIX:

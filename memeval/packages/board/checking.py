@@ -36,7 +36,7 @@ NEEDED = 3
 FEW = 4
 """Up to this number of packages, no other process is started."""
 WHO = 5
-"""The level that is checked each time: it depends on which signers the board knows."""
+"""The level that is checked each time, because it depends on the board's allowed signers."""
 _OF_WHO = ("who", "licence", "supersedes", "replaced")
 """Members of a manifest that no other level checks."""
 

@@ -84,7 +84,7 @@ def _drop_refused(checked: Sequence[Refused | Checked]) -> tuple[list[Checked], 
     for outcome in checked:
         if isinstance(outcome, Refused):
             level = outcome.level
-            # Only the number of problems: a damaged package's own claims are not shown to others.
+            # Only the number of problems: the contents of a damaged package are not published.
             what = f"level {level.number} ({level.name}): {counted(len(level.problems), 'problem')}"
             left_out.append(LeftOut(one_line(outcome.path.name, LONGEST), what))
         elif outcome.package.id in sound:
@@ -160,7 +160,7 @@ def _registration(register: Mapping[str, Any] | None, registered: Level) -> str:
 
 
 def mark_of(level: Level) -> LevelResult:
-    """Result of a level, in one word."""
+    """Result of a level as one word."""
     state = "passed"
     if level.problems:
         state = "failed"

@@ -1,4 +1,4 @@
-"""The runs of all packages, by what must be the same before they are compared."""
+"""The runs of all packages, grouped by protocol: only runs of one protocol are compared."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -20,7 +20,7 @@ RIGHT, WRONG, ABSTAINED, UNSCORED = "right", "wrong", "abstained", "not scored"
 LONGEST_TEXT = 2_000
 """Characters of a question, a gold or an answer."""
 FEWEST_ALIKE = 3
-"""Fewest wrong answers that can make a gold suspect."""
+"""Minimum number of wrong answers that can make a gold suspect."""
 
 RunsByAnswer = dict[tuple[str, str], Counter[str]]
 """How often each run gave an answer, by outcome and text."""
@@ -34,7 +34,7 @@ def questions_of(
 
     Raises `UserError` if records can't be read.
     """
-    # Level 1 refuses texts that may not be passed on.
+    # Level 1 refuses texts that may not be redistributed.
     if not any(entry.has_texts for entry in entries):
         return ()
 
@@ -93,8 +93,8 @@ def _count(answers: Iterable[BoardAnswer], *outcomes: str) -> int:
 
 
 def _is_suspect(answers: Sequence[BoardAnswer]) -> bool:
-    """Whether no answer is right, and at least half of three or more wrong ones say the same; the
-    repeats of a run say the same anyway, and count once.
+    """Whether no answer is right, and at least half of three or more wrong ones are the same; the
+    repeats of a run count once.
     """
     alike: Counter[str] = Counter()
     for answer in answers:

@@ -39,7 +39,7 @@ class RankGroups(Struct, frozen=True):
     letters: tuple[str, ...]
     """Empty for a run that was not ranked."""
     remarks: tuple[str, ...]
-    """Which runs were not compared or not ranked, and why."""
+    """Runs that were not compared or not ranked, with reasons."""
 
 
 def rank_runs(
@@ -195,7 +195,7 @@ def _refusal_lines(
     against: dict[frozenset[int], tuple[str, ...]], names: dict[int, list[str]]
 ) -> Iterator[str]:
     for kinds, reasons in against.items():
-        # Objections to a run itself are reported once.
+        # Reasons that concern one run alone are reported once.
         alone: set[str] = set()
         if len(kinds) > 1:
             for kind in kinds:

@@ -106,7 +106,7 @@ class BoardTable(Struct, frozen=True):
     """Key of the baseline for the differences; None if there is no baseline."""
     rows: tuple[BoardRow, ...]
     remarks: tuple[str, ...]
-    """Which runs were not compared or not ranked, and why."""
+    """Runs that were not compared or not ranked, with reasons."""
 
 
 class BoardAnswer(Struct, frozen=True):
@@ -116,7 +116,7 @@ class BoardAnswer(Struct, frozen=True):
     """`right`, `wrong`, `abstained` or `not scored`."""
     text: str
     systems: Mapping[str, int]
-    """How many such answers there are, by the label of the run."""
+    """Number of such answers, by the label of the run."""
 
     @property
     def count(self) -> int:
@@ -134,12 +134,12 @@ class BoardQuestion(Struct, frozen=True):
     """Answers that the judge calls right."""
     scored: int
     is_suspect: bool
-    """Whether no answer is right, and at least half of three or more wrong ones say the same."""
+    """Whether no answer is right, and at least half of three or more wrong ones are the same."""
     answers: tuple[BoardAnswer, ...]
 
     @property
     def kind(self) -> str:
-        """How many runs are right: `suspect`, `nobody`, `some`, `everybody`, or `not scored`."""
+        """The share of right runs: `suspect`, `nobody`, `some`, `everybody`, or `not scored`."""
         if self.is_suspect:
             return "suspect"
         if not self.scored:
@@ -201,7 +201,7 @@ class BoardData:
 
 @dataclass(frozen=True)
 class Board(BoardData):
-    """Everything that the board's files are made from."""
+    """The contents of all files of the board."""
 
     questions: Mapping[str, tuple[BoardQuestion, ...]]
     """By id of the table, if the texts of its data may be shown."""

@@ -182,7 +182,7 @@ def _protocol_words(protocol: Mapping[str, object], summary: RunSummary) -> str:
 
 
 def distinguish_tables(tables: Sequence[BoardTable]) -> tuple[BoardTable, ...]:
-    """The tables; equal words are extended by what differs in their protocols."""
+    """The tables; equal words are extended by the differences of their protocols."""
     alike: dict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
     for table in tables:
         alike[table.dataset, table.words].append(dict(protocol_members(table.protocol)))

@@ -31,7 +31,7 @@ KINDS = {
     "everybody": "Everybody is right",
     "not scored": "Not scored",
 }
-"""Titles of the parts of a list of questions, by who is right."""
+"""Titles of the parts of a list of questions, by the share of right runs."""
 MARKS = {"right": "✓", "wrong": "✗", "abstained": "–", "not scored": "?"}
 LARGEST_FRONT = 145_000
 """Maximum size of the first page, in bytes."""

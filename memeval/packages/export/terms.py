@@ -1,4 +1,4 @@
-"""Whether the texts of a data set may be passed on, according to its registered licence."""
+"""Whether the texts of a data set may be redistributed, according to its registered licence."""
 
 import re
 
@@ -23,7 +23,7 @@ class DataTerms(Struct, frozen=True):
     """`cc-by-nc-4.0`; None for a licence without one."""
     citation: str = ""
     allows_texts: bool = False
-    """Whether questions, answers and passages may be passed on, for any purpose."""
+    """Whether questions, answers and passages may be redistributed for any purpose."""
 
 
 def terms_of(summary: RunSummary) -> DataTerms:
