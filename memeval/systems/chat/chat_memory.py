@@ -34,13 +34,13 @@ class RecallSettings:
     """Settings `recall.*`."""
 
     top_k: int | None = field(default=None, metadata=ANSWER | POSITIVE)
-    """Chunks recalled, not counting neighbours; None uses the cell's top_k, which is the upper
-    limit in any case.
+    """Chunks recalled, not counting neighbours; None uses the cell's top_k, which is always the
+    upper limit.
     """
     message_range: int = field(default=2, metadata=ANSWER | NOT_NEGATIVE)
     """Neighbours shown on either side of each hit, from the same session."""
     scope: Literal["resource", "thread"] = field(default="resource", metadata=ANSWER)
-    """What is searched: all sessions, or the current one, which each question opens empty."""
+    """Scope of the search: all sessions, or the current one, which is empty for each question."""
 
 
 class ChatMemory(IndexedSystem[DenseIndex]):

@@ -14,8 +14,8 @@ from memeval.systems.indexed import IndexedSystem
 class MemGptLite(IndexedSystem[FusedIndex]):
     """Shows the top-k chunks of the archive and the whole core, in order of time.
 
-    The core, `retained`, is the window. The archive, `chunks`, is what compressions dropped from
-    it, found by reciprocal rank fusion (k = 60) of cosine and BM25.
+    The core, `retained`, is the window. The archive, `chunks`, has the chunks that compressions
+    dropped from it, found by reciprocal rank fusion (k = 60) of cosine and BM25.
 
     Its retrieval and its ranking come only from the archive: evidence that is still in the
     core is shown to the reader, but was not retrieved. Before any compression the archive is

@@ -11,5 +11,5 @@ class Native(LongContext):
     """Shows its window: all chunks, or those that the last compression retained and later ones."""
 
     def compress(self, retained: Sequence[MemoryChunk]) -> None:
-        # The chunks that leave are dropped on purpose: this is the agent without a memory.
+        # Chunks that leave the window are dropped on purpose: this agent has no memory.
         self.replace_chunks(split_window(self._chunks, retained)[1])

@@ -1,4 +1,4 @@
-"""A running summary of what compressions drop from the window."""
+"""A running summary of the chunks that compressions drop from the window."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -76,7 +76,7 @@ class Summarization(MemorySystem):
             await self._merge(tuple(batch))
 
     async def _merge(self, texts: tuple[str, ...]) -> None:
-        """Merges texts into the summary, which stays unchanged if every reply is useless."""
+        """Merges texts into the summary, which stays unchanged if no reply is usable."""
         template, budget = load_builtin(TEMPLATE), self.settings.summary_tokens
         prompt = SummarisePrompt(
             previous=self._summary,
@@ -102,7 +102,7 @@ class Summarization(MemorySystem):
         self._overlong += self._summary != reply
 
     def health(self) -> IngestHealth:
-        """Counts as lost the chunks whose replies stayed useless after a second request."""
+        """Counts as lost the chunks without a usable reply after a second request."""
         # The window of a loaded memory may lose more chunks than were ingested since the load.
         asked = max(self._ingested, self._lost)
         return IngestHealth(asked=asked, stored=asked - self._lost, lost=self._lost)

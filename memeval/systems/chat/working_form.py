@@ -97,7 +97,7 @@ class WorkingForm:
 
     @property
     def health(self) -> IngestHealth:
-        """Counts as lost the chunks whose replies stayed useless after a second request."""
+        """Counts as lost the chunks without a usable reply after a second request."""
         stored = self._ingested - self._lost
         return IngestHealth(asked=self._ingested, stored=stored, lost=self._lost)
 
@@ -112,7 +112,7 @@ class WorkingForm:
         return filled or None
 
     async def finish(self) -> None:
-        """Updates the form with the current session; without a useful reply it stays unchanged."""
+        """Updates the form with the current session; without a usable reply it stays unchanged."""
         texts = [chunk.text for chunk in self._session]
         self._session = []
         model, seed, template = self._parts.model, self._parts.seed, load_builtin("working_memory")

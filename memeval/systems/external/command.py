@@ -34,8 +34,7 @@ class CommandSettings(ProgramSettings, AnsweringSettings):
     """Settings of `command`."""
 
     restarts: int = field(default=1, metadata=RUNTIME | NOT_NEGATIVE)
-    """How often a program that died or hung is restarted for a case; it is then sent the case
-    again.
+    """Maximum restarts of a dead or hung program per case; it is then sent the case again.
     """
 
     def words(self, example: str = EXAMPLE) -> list[str]:
@@ -64,7 +63,7 @@ class CommandMemory(ServedMemory):
 
 
 class RefusalError(ModelError):
-    """The process replied with an error: a new process would do no better."""
+    """The process replied with an error, so a new process would not help."""
 
 
 class CommandService(Service):
@@ -90,7 +89,8 @@ class CommandService(Service):
                 except ProgramError as error:
                     await self._stop()
                     if self._restarts < 1:
-                        # A program that never replied is not the right one, or lacks something.
+                        # A program that never replied is the wrong one, or a requirement is
+                        # missing.
                         message = f"{self.name} {error}"
                         raise remote.fault(self._command, message, EXAMPLE) from error
 
@@ -104,13 +104,13 @@ class CommandService(Service):
 
     async def _ask(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         if operation == "reset":
-            # An emptied memory needs none of its operations before; those of the other user of a
+            # An emptied memory needs none of its earlier operations; those of the other user of a
             # shared store remain.
             namespace = body["namespace"]
             self._history = [sent for sent in self._history if sent[1]["namespace"] != namespace]
 
         if self._process is None:
-            # The data of the previous process is gone as well: the new one is sent the case again.
+            # The data of the previous process is also gone: the new one is sent the case again.
             self._home.renew()
             program = await Program.start(self._home.words(), self._home.variables(), EXAMPLE)
             self._process = Process(program)

@@ -107,7 +107,7 @@ class Contract(ABC):
 
     @abstractmethod
     def _check_stored(self, reply: wire.Json, request: wire.Json) -> None:
-        """Raises `WireError` for a reply that does not say that a request was stored."""
+        """Raises `WireError` for a reply that does not confirm that a request was stored."""
 
     def _result(self, row: _Memory) -> dict[str, Any]:
         """A result in memeval's own form."""
@@ -161,7 +161,7 @@ class AgentMemoryLeaderboard(Contract):
         result = super()._result(row)
         created = _time_of(row.created_at)
         if created is None or created not in self._times:
-            # The service's own clock says nothing about the conversation.
+            # The service's own clock is unrelated to the conversation.
             return result
 
         # Dated like the chunks of all systems, as the reader sees only the text.

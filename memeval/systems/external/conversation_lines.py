@@ -18,7 +18,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 class ConversationLines:
-    """Lines of conversations, as hashes: only the fact that each was said is kept."""
+    """Lines of conversations, stored as hashes."""
 
     def __init__(self) -> None:
         self._lines: set[int] = set()

@@ -1,4 +1,4 @@
-"""The variables that tell a program where to keep its data, found in its script.
+"""The variables that set the location of a program's data, found in its script.
 
 By default, most servers keep all data in one file next to their code or in the working directory.
 """

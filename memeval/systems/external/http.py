@@ -183,7 +183,7 @@ class HttpMemory(ServedMemory):
             for text in strings_in(arguments):
                 self._remember(text, text)
 
-        # memeval itself names the case, whatever a schema allows a model to send.
+        # memeval itself names the case, even if a schema allows a model to send it.
         body = {name: value for name, value in arguments.items() if name != CASE}
         role = Role.INGEST if tool.is_writing else Role.ANSWER
         try:
@@ -227,8 +227,8 @@ class HttpService(Service):
 
     async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
         if self._endpoint is None:
-            # Otherwise the first request to a mistyped URL would be tried again until `patience_s`
-            # is over.
+            # Otherwise the first request to a mistyped URL would be retried until `patience_s` is
+            # over.
             await self._check_listening()
             await self._check_health()
             self._endpoint = _SharedEndpoint.enter(endpoint_settings(self._settings))
@@ -286,7 +286,7 @@ class HttpService(Service):
         except TimeoutError as error:
             raise self._unhealthy(path, f"no reply within {settings.timeout_s:g} s") from error
         except Exception as error:
-            # The client may raise anything.
+            # The client may raise any error.
             host = urlsplit(settings.base_url).hostname or ""
             raise self._unhealthy(path, connection_setback(error, host).what) from error
         finally:

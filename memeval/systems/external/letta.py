@@ -1,4 +1,4 @@
-"""The real Letta server, through its client: the conversation goes into an agent's archive, the
+"""A real Letta server, through its client: the conversation goes into an agent's archive, the
 questions to the agent.
 """
 
@@ -162,13 +162,13 @@ class Letta(MemorySystem):
         self._meter_embedding([chunk.text for chunk in new])
 
     def forget(self, request: ForgetRequest) -> int:
-        """Deletes the archive's entries that the request means; returns how many."""
+        """Deletes the archive's entries that the request covers; returns their number."""
         assert self._agent is not None, "consolidate comes first"
         self._inserted = [text for text in self._inserted if not is_meant(request, text)]
         return self._agent.forget(lambda text: is_meant(request, text))
 
     def correct(self, request: CorrectRequest) -> int:
-        """Replaces the archive's entries that give the old value; returns how many."""
+        """Replaces the archive's entries that contain the old value; returns their number."""
         assert self._agent is not None, "consolidate comes first"
 
         def change(text: str) -> str:

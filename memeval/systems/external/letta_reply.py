@@ -36,7 +36,7 @@ class LettaReply(Struct):
 def read_reply(events: Sequence[Any]) -> LettaReply:
     """Reads a reply from the events of a stream.
 
-    Raises `ModelError` if the server reports a failure, or if the agent said nothing.
+    Raises `ModelError` if the server reports a failure, or if the agent sent no message.
     """
     # Texts arrive in pieces, which are joined by the id of their message.
     reply, called, texts = LettaReply(), dict[str, str](), dict[str, str]()
@@ -66,7 +66,7 @@ def read_reply(events: Sequence[Any]) -> LettaReply:
                 reply.cached_tokens = event.cached_input_tokens or 0
                 reply.steps = event.step_count or 1
 
-    # An agent may speak before it searches; the answer is what it says last.
+    # An agent may speak before it searches; its last message is the answer.
     for text in texts.values():
         reply.text = text.strip() or reply.text
     if not reply.text:

@@ -1,4 +1,4 @@
-"""A Letta server as one case uses it: an agent with an archive, a conversation per question."""
+"""One case's use of a Letta server: an agent with an archive, a conversation per question."""
 
 import re
 import time
@@ -109,7 +109,7 @@ class Agent:
             self._insert(text[middle:], dated)
 
     def forget(self, is_meant: Callable[[str], bool]) -> int:
-        """Deletes the entries whose text satisfies `is_meant`; returns how many."""
+        """Deletes the entries whose text satisfies `is_meant`; returns their number."""
         meant = [name for name, (text, _) in self._entries.items() if is_meant(text)]
         for name in meant:
             self._delete(name)

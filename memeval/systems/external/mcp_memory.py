@@ -1,4 +1,4 @@
-"""A memory that is an MCP server: its YAML says which tools store and search."""
+"""A memory that is an MCP server: its YAML names the tools that store and search."""
 
 import asyncio
 import json

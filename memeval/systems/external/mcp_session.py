@@ -23,7 +23,8 @@ CLOSED = (
     (CONNECTION_LOST, STREAM_ENDED),
 )
 """Errors that mean a closed connection: the library's for a closed connection and for a session
-that the server no longer knows, and ours for a stream. Servers use the codes for errors, too.
+that the server no longer knows, and memeval's for a stream. Servers also use the codes for other
+errors.
 """
 MOST_PAGES = 100
 """Maximum pages that are read of a list of tools."""
@@ -59,7 +60,7 @@ class McpSession:
         self._waiting: set[asyncio.Future[Exception]] = set()
         """One future per call under way, for an error if the library would let the call wait."""
         self._end = ""
-        """Why a connection over HTTP has ended, if that is known."""
+        """The reason for the end of a connection over HTTP, if known."""
         self.tools: dict[str, Mapping[str, Any]] = {}
         """Input schemas by the tools' names."""
         self.listed: list[Any] = []

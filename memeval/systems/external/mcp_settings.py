@@ -65,7 +65,7 @@ class McpSettings(ProgramSettings):
     reset_arguments: dict[str, Any] | None = field(default=None, metadata=INGEST)
     """Its arguments; `{namespace}` is replaced."""
     forget_tool: str | None = field(default=None, metadata=INGEST)
-    """The tool that removes what a user wants forgotten, if any."""
+    """The tool that removes information that a user wants forgotten, if any."""
     forget_arguments: dict[str, Any] | None = field(default=None, metadata=INGEST)
     """Its arguments; `{words}`, `{about}`, `{scope}` and `{namespace}` are replaced. None is
     `{query: "{about}"}`.
@@ -81,7 +81,7 @@ class McpSettings(ProgramSettings):
     counts one item for each call that did not fail.
     """
     results: str = field(default=TEXTS, metadata=ANSWER)
-    """Where the results are: `text` treats each text block as one result; else a path in the JSON
+    """Location of the results: `text` treats each text block as one result; else a path in the JSON
     that the tool returns, such as `memories` or `data.items`, or `.` for all of it.
     """
     result_split: str | None = field(default=None, metadata=ANSWER)
@@ -145,7 +145,7 @@ class McpSettings(ProgramSettings):
 
         if self.command:
             words = self.words(EXAMPLE)
-            # The script says more than its interpreter; other arguments may be secrets.
+            # The script is more informative than its interpreter; other arguments may be secrets.
             script = next((word for word in words[1:] if Path(word).is_file()), words[0])
             name = f"the MCP server '{one_line(Path(script).name, 60)}'"
             return Server(name, tuple(words), timeout_s=self.request_timeout_s)

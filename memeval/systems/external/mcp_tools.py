@@ -39,7 +39,7 @@ Use = Callable[[str, Mapping[str, Any], bool], Awaitable[ToolResult]]
 
 @dataclass(frozen=True)
 class ToolChoice:
-    """Which of the server's tools a model may use."""
+    """Selection of the server's tools for a model."""
 
     allow: tuple[str, ...] | None = field(default=None, metadata=INGEST)
     """Names; None allows all."""

@@ -21,7 +21,7 @@ _ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{0,99}")')
 
 @dataclass(frozen=True)
 class Server:
-    """How a server is reached: its command, or its URL."""
+    """Connection settings of a server: its command, or its URL."""
 
     name: str
     """The server's name in messages."""
@@ -102,7 +102,7 @@ async def _receive(program: Program, received: Any) -> None:
                 except LongLineError as error:
                     of_call = _ID.search(error.first)
                     if of_call is None:
-                        # Nothing else explains why the pipe closes.
+                        # This is the only explanation of the closed pipe.
                         program.note(str(error))
                         raise
 
@@ -177,7 +177,8 @@ async def _over_http(
 
 
 def _watcher(on_break: Callable[[BaseException], None]) -> Callable[..., Any]:
-    """A hook of the client that watches replies: the library does not report how they end."""
+    """A hook of the client that watches replies, because the library does not report how they
+    end."""
     import httpx
 
     class Body(httpx.AsyncByteStream):

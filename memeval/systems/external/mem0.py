@@ -1,5 +1,5 @@
-"""The real mem0ai library: in this process with its store in memory, or as the client of its hosted
-API.
+"""The mem0ai library itself: in this process with its store in memory, or as the client of its
+hosted API.
 """
 
 import asyncio
@@ -241,7 +241,7 @@ class Mem0(RecallSystem):
             self._memory.vector_store.insert(vectors=vectors, payloads=payloads, ids=ids)
 
     def forget(self, request: ForgetRequest) -> int:
-        """Deletes the memories that the request means, with mem0's own `delete`."""
+        """Deletes the memories that the request covers, with mem0's own `delete`."""
         if self._cloud is not None:
             return self._cloud.forget(lambda text: is_meant(request, text))
 
@@ -254,7 +254,7 @@ class Mem0(RecallSystem):
         return len(meant)
 
     def correct(self, request: CorrectRequest) -> int:
-        """Replaces the old value in the memories that give it, with mem0's own `update`."""
+        """Replaces the old value in the memories that contain it, with mem0's own `update`."""
         if self._cloud is not None:
             return self._cloud.correct(lambda text: replace_value(text, request.old, request.new))
 

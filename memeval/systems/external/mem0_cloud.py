@@ -92,7 +92,7 @@ class CloudMemory:
         return str(ask().get("status"))
 
     def forget(self, is_meant: Callable[[str], bool]) -> int:
-        """Deletes the memories whose text satisfies `is_meant`; returns how many."""
+        """Deletes the memories whose text satisfies `is_meant`; returns their number."""
         meant = [name for name, text in self._memories() if is_meant(text)]
         for name in meant:
             self._try(partial(self._client.delete, name))
@@ -100,7 +100,7 @@ class CloudMemory:
         return len(meant)
 
     def correct(self, change: Callable[[str], str]) -> int:
-        """Updates the memories whose text `change` alters; returns how many."""
+        """Updates the memories whose text `change` alters; returns their number."""
         altered = 0
         for name, before in self._memories():
             after = change(before)

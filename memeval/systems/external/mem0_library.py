@@ -1,4 +1,4 @@
-"""The installed mem0ai library: which of its parts run, a new memory, and its calls to the cell's
+"""The installed mem0ai library: its active parts, a new memory, and its calls to the cell's
 embedder and model.
 """
 
@@ -42,7 +42,7 @@ def has_keywords() -> bool:
 
 
 def describe_search() -> str:
-    """Which of mem0's three searches run here."""
+    """Description of the mem0 searches that are active here."""
     # mem0 silently leaves out a search whose library is not installed.
     searches = ["vectors"]
     missing = []
@@ -110,7 +110,7 @@ class Mem0Bridge:
         """`width` is that of the vectors in mem0's store; 0 if none will be stored."""
         self.embedder = embedder
         self.failure: ModelError | None = None
-        """Why nothing more can be stored. mem0 swallows or wraps the errors of its embedder."""
+        """The reason why storing has failed. mem0 swallows or wraps the errors of its embedder."""
         self.known: Mapping[str, Vectors] = {}
         """Vectors that were computed before, in one batch."""
         self.observed: datetime | None = None

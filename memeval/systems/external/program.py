@@ -38,7 +38,7 @@ INHERITED = ("HOME", "PATH", "LANG", "TMPDIR")
 CASE_FIELDS = ("case_dir", "namespace")
 """Fields that are replaced in a command and its variables."""
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
-"""Names of variables whose values are removed from everything that leaves the process."""
+"""Names of variables whose values are removed from all output."""
 _FIELD = re.compile(r"\{([a-z_]+)\}")
 _CASE_FIELD = re.compile(r"\{(case_dir|namespace)\}")
 
@@ -153,7 +153,7 @@ def _caches(home: str | None) -> dict[str, str]:
 
 
 class ProgramError(ModelError):
-    """The process died, hung, or wrote something other than a reply: a new one may work."""
+    """The process died, hung, or wrote something other than a reply; a new process may work."""
 
 
 class LongLineError(ProgramError):
@@ -250,7 +250,7 @@ class Program:
                 await self._output.readexactly(error.consumed)
 
     async def describe_end(self, during: str) -> str:
-        """How a process that closed its pipes ended, with its last words."""
+        """Describes the end of a process that closed its pipes, with its last words."""
         # The exit status and the last lines of stderr may come after the pipe has closed.
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_S):
@@ -310,7 +310,7 @@ class Program:
 
 
 def describe_status(status: int) -> str:
-    """How a process ended, in words: by a signal, or with a status."""
+    """The end of a process in words: by a signal, or with a status."""
     if status >= 0:
         return f"with status {status}"
 

@@ -89,7 +89,7 @@ def _read(file: str, content: bytes) -> Rankings:
 
 @dataclass(frozen=True)
 class RankedSettings(SystemSettings):
-    """Which file the rankings come from."""
+    """The file with the rankings."""
 
     # The file's content is part of the identity, not its path (`files`).
     file: str = field(default="", metadata=RUNTIME)
@@ -124,8 +124,8 @@ class Ranked(QuickSystem, RecallSystem):
         self._quotations = None
 
     def recall(self, query: Query, depth: int) -> Sequence[Retrieved]:
-        # Systems never see a question's id, except this one: its rows stand in for the search that
-        # answers the question.
+        # Only this system sees a question's id: its rows replace the search that answers the
+        # question.
         row = self._rows.get(current_ledger().scope)
         if row is None:
             raise MemevalError("the file has no row for it")

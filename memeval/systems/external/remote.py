@@ -29,7 +29,7 @@ def pool(library: str, address: str) -> ThreadPoolExecutor:
 
 def fault(address: str, message: str, *hints: str) -> MemevalError:
     """The error for a failure of a server."""
-    # A server that never answered is the user's mistake: it ends the run before anything is paid
+    # A server that never answered is the user's mistake, and ends the run before anything is paid
     # for. A later failure is an outage, and becomes the status of a case.
     if address not in _answered:
         return UserError(message, *hints)
@@ -58,7 +58,7 @@ class Leftover:
 def _delete(what: str, delete: Callable[[], None]) -> None:
     try:
         delete()
-    except Exception as error:  # noqa: BLE001 - a client may raise anything; the results stay
+    except Exception as error:  # noqa: BLE001 - a client may raise any error; the results stay
         _log.warning(
             "%s could not be deleted and is left behind: %s: %s", what, type(error).__name__, error
         )

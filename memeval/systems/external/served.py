@@ -1,5 +1,5 @@
 """A memory outside this process, and the operations called on it: `reset`, `ingest`, `ready`, and
-`search` or `answer`. A `Service` passes them on, over HTTP, a program's pipes or MCP.
+`search` or `answer`. A `Service` sends them over HTTP, a program's pipes or MCP.
 """
 
 import asyncio
@@ -92,7 +92,7 @@ class ServedSettings(SystemSettings):
     ready_timeout_s: float = field(default=600.0, metadata=RUNTIME | POSITIVE)
     """Maximum wait until everything sent can be found, in seconds."""
     forget: bool = field(default=True, metadata=RUNTIME)
-    """Whether the service is told to forget a finished case."""
+    """Whether to ask the service to forget a finished case."""
     no_results: str | None = field(default=None, metadata=ANSWER)
     """Regular expression for the service's message when it found nothing, if that is not one of the
     common forms, such as `No results found`.
@@ -100,7 +100,7 @@ class ServedSettings(SystemSettings):
 
     @property
     def offered(self) -> Collection[str]:
-        """Which of `forget` and `correct` the service offers."""
+        """The operations among `forget` and `correct` that the service offers."""
         return ()
 
     def __post_init__(self) -> None:
@@ -116,7 +116,8 @@ class AnsweringSettings(ServedSettings):
     """Whether the service answers itself; otherwise the cell's reader answers from its results."""
 
     operations: tuple[str, ...] = field(default=(), metadata=INGEST)
-    """Which of `forget` and `correct` the service offers; the others count as not supported."""
+    """The operations among `forget` and `correct` that the service offers; the others count as not
+    supported."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

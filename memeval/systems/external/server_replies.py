@@ -1,4 +1,4 @@
-"""Replies of servers that are not memories: that nothing was found, or that something failed."""
+"""Server replies that are not memories: nothing was found, or something failed."""
 
 import re
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ LONGEST_NOTICE = 1000
 
 
 def reports_no_results(text: str, pattern: str | None = None) -> bool:
-    """Whether a text says that nothing was found: in one of the common forms, as JSON without
+    """Whether a text reports that nothing was found: in one of the common forms, as JSON without
     content, or in a form that `pattern` matches.
     """
     plain = text.strip()

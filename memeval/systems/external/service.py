@@ -1,4 +1,5 @@
-"""How a memory outside this process is called, and the service that an estimate calls instead."""
+"""The interface of a memory outside this process, and the service that an estimate calls
+instead."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -44,7 +45,7 @@ class Service(ABC):
 
 
 class EstimateService(Service):
-    """Stands in for a service in an estimate: it finds the first chunks and sends nothing."""
+    """Replaces a service in an estimate: it finds the first chunks and sends nothing."""
 
     name = "the simulated memory service"
 

@@ -85,7 +85,7 @@ class _Ready(Struct):
 class SearchResults(Struct, frozen=True):
     results: tuple[Retrieved, ...]
     without_ids: int = 0
-    """Results that do not say which turns they cover."""
+    """Results that do not name the turns that they cover."""
 
 
 class SentIds:
@@ -184,7 +184,7 @@ def read_results(reply: Json, turns: Mapping[str, str]) -> SearchResults:
 def read_search(reply: Json, wanted: type[T]) -> T:
     """The reply to a search.
 
-    Raises `WireError` for a reply that says that the search failed, whatever its list contains.
+    Raises `WireError` for a reply that reports a failed search, even if its list has results.
     """
     error = reply.get("error")
     if (isinstance(error, str) and error.strip()) or (isinstance(error, Mapping) and error):

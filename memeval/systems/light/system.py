@@ -21,7 +21,7 @@ Pair = tuple[MemoryChunk, ...]
 
 
 def is_closed(pair: Sequence[MemoryChunk]) -> bool:
-    """Whether a pair is full: it has two chunks, or one in which several speak."""
+    """Whether a pair is full: it has two chunks, or one with several speakers."""
     return len(pair) > 1 or any(len(set(chunk.speakers)) > 1 for chunk in pair)
 
 
@@ -83,7 +83,7 @@ class LightSettings(SystemSettings):
     piece_tokens: int = field(default=512, metadata=ANSWER | POSITIVE)
     """Maximum tokens of a piece of the scratchpad, which is shown or left out as a whole."""
     filter_scratchpad: bool = field(default=True, metadata=ANSWER)
-    """Whether the model decides which pieces bear on the question; otherwise all are shown."""
+    """Whether the model selects the pieces relevant to the question; otherwise all are shown."""
 
 
 class Light(IndexedSystem[DenseIndex]):
@@ -152,25 +152,25 @@ class Light(IndexedSystem[DenseIndex]):
         await self._condense()
 
     async def _condense(self) -> None:
-        """Condenses a scratchpad that is too long; a useless reply leaves it unchanged."""
+        """Condenses a scratchpad that is too long; an unusable reply leaves it unchanged."""
         budget = self.settings.scratchpad_tokens
         # Twice, as published: 28,000 tokens there are condensed to 14,000.
         if sum(map(count_tokens, self._notes)) <= 2 * budget:
             return
 
         condensed = await self._write(CONDENSE, tuple(self._notes), budget)
-        # An empty reply would lose all notes, so it counts as useless.
+        # An empty reply would lose all notes, so it counts as unusable.
         if condensed:
             self._notes = [condensed]
             self._condensed = True
 
     async def _write(self, name: str, said: tuple[str, ...], budget: int) -> str | None:
-        """The model's text; empty if there is nothing to note, None if every reply is useless."""
+        """The model's text; empty if there is nothing to note, None if no reply is usable."""
         before = self._before if name != CONDENSE else ""
         return await take_notes(self.parts, name, before=before, said=said, budget=budget)
 
     def health(self) -> IngestHealth:
-        """Counts as lost the chunks of pairs whose replies for facts or notes were all useless."""
+        """Counts as lost the chunks of pairs without any usable reply for facts or notes."""
         return self.health_with(self._lost)
 
     def dump(self) -> list[DumpItem]:
@@ -191,7 +191,7 @@ class Light(IndexedSystem[DenseIndex]):
         return [facts or content_of(pair) for facts, pair in pairs]
 
     async def build(self, saved: Path | None) -> DenseIndex:
-        # The pairs are not saved: they follow from the chunks.
+        # The pairs are not saved: they are computed from the chunks.
         if saved is not None:
             self._pairs = list(pairs_of(self.chunks))
 
@@ -238,7 +238,7 @@ class Light(IndexedSystem[DenseIndex]):
         return fitting
 
     async def _relevant(self, query: Query) -> list[str]:
-        """The pieces of the scratchpad that bear on a question."""
+        """The pieces of the scratchpad that are relevant to a question."""
         parts = pieces(self._notes, self.settings.piece_tokens)
         if not self.settings.filter_scratchpad:
             return parts

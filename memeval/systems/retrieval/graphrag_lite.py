@@ -35,7 +35,7 @@ class GraphRagSettings(SystemSettings):
     show_window: bool = field(default=False, metadata=ANSWER)
     """Whether to also show the agent's window, which is everything before any compression."""
     entities: Literal["rules", "model"] | None = field(default=None, metadata=INGEST)
-    """Who names a turn's entities: `rules`, or a `model` (one call each); None: a model if any."""
+    """Source of a turn's entities: `rules`, or a `model` (one call each); None: a model if any."""
 
     @property
     def uses_model(self) -> bool:
@@ -63,7 +63,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
     def resolve_settings(
         cls, settings: GraphRagSettings, *, has_language_model: bool
     ) -> GraphRagSettings:
-        """Decides who names the entities."""
+        """Decides whether a model or rules name the entities."""
         if settings.entities is not None:
             return settings
 

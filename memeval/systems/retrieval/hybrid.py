@@ -18,7 +18,7 @@ class HybridSettings(RerankedSettings, FactKeySettings):
     index_date: bool = field(default=False, metadata=INGEST)
     """Whether dates are embedded; they are shown either way, and never indexed by words."""
     rrf_k: int = field(default=RRF_K, metadata=ANSWER | POSITIVE)
-    """Constant of the fusion: the larger it is, the less the top ranks weigh."""
+    """Constant of the fusion: larger values give the top ranks less weight."""
 
 
 class Hybrid(FactKeyedSystem[FusedIndex], RerankingSystem[FusedIndex]):
