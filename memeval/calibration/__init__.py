@@ -1,1 +1,1 @@
-"""How far a judge can be trusted: probes, labels, corrected accuracies, agreement of judges."""
+"""Tests of judges: probes, labels, corrected accuracies, agreement of judges."""

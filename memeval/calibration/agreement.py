@@ -1,4 +1,4 @@
-"""How far several judges agree on the same answers."""
+"""Agreement of several judges on the same answers."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -72,7 +72,7 @@ class Agreement(Struct, frozen=True):
 
 
 def measure_agreement(runs: Sequence[Run]) -> Agreement:
-    """How far the judges of runs agree on the answers that the runs share.
+    """Agreement of the judges of runs on the answers that the runs share.
 
     Runs without a verdict are left out. Raises `UserError` if fewer than two are left, if the runs
     have different data, or if no answer is shared.
@@ -90,7 +90,7 @@ def measure_agreement(runs: Sequence[Run]) -> Agreement:
     units = _units(list(answers.values()))
     rows, differing = [], []
     for (question_id, repeat, _), verdicts in units.items():
-        # An answer that only one judge scored says nothing about agreement.
+        # An answer that only one judge scored is no evidence of agreement.
         if len(verdicts) - verdicts.count(None) > 1:
             rows.append(verdicts)
             if True in verdicts and False in verdicts:

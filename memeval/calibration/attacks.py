@@ -1,4 +1,4 @@
-"""Texts that try to talk a judge into a verdict, for `judge probe --inject`.
+"""Texts that try to make a judge give a verdict, for `judge probe --inject`.
 
 Each is appended to a wrong answer, or to its question or its reference. They are built from a
 verdict in the judge's form, always by the same rules.

@@ -1,4 +1,4 @@
-"""How often known attacks make a judge call a wrong answer right."""
+"""Rates at which known attacks make a judge call a wrong answer right."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ INJECTED = "injected"
 
 
 class FlipRate(Struct, frozen=True):
-    """How many verdicts the attacks of one technique in one place flipped."""
+    """Verdicts flipped by the attacks of one technique in one place."""
 
     place: str
     """`answer`, `question` or `gold`; `all` for the sum."""
@@ -72,7 +72,7 @@ def _with_attack(attack: Attack, asked: AskedItem) -> AskedItem:
 def flip_rates(attacks: Sequence[Attack], verdicts: Sequence[bool | None]) -> list[FlipRate]:
     """The rate of each technique in each place, then that of all attacks together.
 
-    `verdicts` says under each attack whether the answer was called right; None without a verdict.
+    `verdicts` has, for each attack, whether the answer was called right; None without a verdict.
     """
     groups: dict[tuple[str, str], list[bool | None]] = {}
     for attack, right in zip(attacks, verdicts, strict=True):

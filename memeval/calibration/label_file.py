@@ -37,7 +37,7 @@ WORDS = {
 }
 """The accepted words for a label or a verdict."""
 MOST_PROBLEMS = 20
-"""How many lines an error lists."""
+"""Maximum lines that an error lists."""
 LARGEST_FIELD = 16 * 2**20
 
 

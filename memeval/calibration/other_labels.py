@@ -62,7 +62,8 @@ def with_verdicts(
         if verdict is None:
             problems.append(f"{row.where}: neither the row nor a finished run has a verdict")
         elif row.run and (row.run, row.key) in seen:
-            # As in merged files: a label that counted twice would make the interval too narrow.
+            # For example in merged files: a label that counted twice would make the interval too
+            # narrow.
             problems.append(f"{row.where}: '{one_line(row.question_id, 80)}' is labelled twice")
         else:
             seen.add((row.run, row.key))
@@ -186,6 +187,6 @@ def _range_of(
             # Few labels move the interval away from the rates that the share rests on.
             low, high = min(corrected.low, share), max(corrected.high, share)
     except ValueError:
-        pass  # no better than chance on this kind: its verdicts bound nothing
+        pass  # no better than chance on this kind: its verdicts give no bound
 
     return KindRange(kind, caught, labels=len(wrong), share=share, low=low, high=high)

@@ -35,7 +35,8 @@ class JudgedAnswer(Struct, frozen=True):
     right: bool | None
     """Whether the judge called it right; None if its verdict could not be read, or it failed."""
     weight: float = 1.0
-    """How many questions it represents: those of a sampled question, divided among its repeats."""
+    """Number of questions that it represents: those of a sampled question, divided among its
+    repeats."""
 
     @property
     def key(self) -> AnswerKey:
@@ -121,7 +122,7 @@ def verdicts_of(answers: Sequence[JudgedAnswer]) -> list[float]:
 
 
 def weights_of(answers: Sequence[JudgedAnswer]) -> list[float]:
-    """How many questions each answer represents."""
+    """Number of questions that each answer represents."""
     return list(map(attrgetter("weight"), answers))
 
 
@@ -133,7 +134,7 @@ CASE_OF: Cluster = attrgetter("case_id")
 def cluster_of(answers: Sequence[JudgedAnswer]) -> Cluster | None:
     """The cluster of an answer, within which answers are correlated: its conversation, or its
     question if each question has its own conversation. None if all answers are independent, or in
-    one cluster, which says nothing about others.
+    one cluster, from which no error can be estimated.
     """
     cases, questions = len(set(map(CASE_OF, answers))), len(set(map(QUESTION_OF, answers)))
     if 1 < cases < questions:
@@ -157,7 +158,7 @@ def draw_sample(
 ) -> list[JudgedAnswer]:
     """`count` answers, each stratum in proportion to its size, in random order.
 
-    The first few answers are a random sample, too. A smaller sample is part of a larger one under
+    The first few answers are also a random sample. A smaller sample is part of a larger one under
     the same seed, up to rounding.
     """
     # The run is part of the seed: two runs of one data set have different questions labelled.
@@ -180,7 +181,7 @@ def draw_sample(
 
 
 def allocate(sizes: Mapping[str, int], count: int) -> dict[str, int]:
-    """How many of `count` each stratum gets: its share, rounded by the largest remainders."""
+    """Allocation of `count` to the strata: their shares, rounded by the largest remainders."""
     total = sum(sizes.values())
     quotas = {name: count * size // total for name, size in sizes.items()}
     # Rounding each share separately would draw more or fewer than `count`.

@@ -20,7 +20,7 @@ from memeval.systems.registry import system_class
 VOTES = 2
 """Number of answers that must agree."""
 BEST = 20
-"""Chunks of each ranking with which the reader tries to answer a question without an answer."""
+"""Chunks of each ranking from which the reader tries to answer an unanswerable question."""
 EVIDENCE, NOTHING = "oracle", "no_memory"
 RANKINGS = ("bm25", "dense")
 
@@ -49,7 +49,7 @@ class Checker:
     async def check(
         self, proposal: Proposal, question: EvalQuestion
     ) -> tuple[Reason | None, dict[str, str]]:
-        """Why the question is dropped, or None if it is kept, and the result of each check.
+        """The reason to drop the question, or None if it is kept, and the result of each check.
 
         Raises `ModelError` if a call fails.
         """

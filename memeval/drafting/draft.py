@@ -1,8 +1,8 @@
 """Drafts questions about the cases of a file, wave by wave, until there are enough.
 
-All requests depend only on the file, the kinds, the number and the replies before, and every reply
-is in the cache of the home: the same command continues after a kill or a spent budget, and pays for
-nothing twice.
+All requests depend only on the file, the kinds, the number and earlier replies, and every reply is
+in the cache of the home: after a kill or a spent budget, the same command continues without paying
+twice.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ class _Work:
         self.turns = {turn.turn_id: turn for turn in case.turns}
         self.parts: list[Session] = parts_of(case)
         self.gone: list[str] = []
-        """Values that a memory must no longer give at the end."""
+        """Values that a memory must no longer return at the end."""
         for operation in case.operations:
             self.gone += operation.values
             if operation.correct is not None:

@@ -60,9 +60,9 @@ class Proposal(Struct, frozen=True):
     golds: tuple[str, ...]
     """The answer and its variants; empty for a question that can't be answered."""
     evidence: tuple[Quote, ...]
-    """Words that support the answer; for an unanswerable question, the facts that come near."""
+    """Words that support the answer; for an unanswerable question, the closest facts."""
     stale: tuple[tuple[str, Quote], ...] = ()
-    """Older values, each with the words that give it."""
+    """Older values, each with the words that state it."""
 
     @property
     def evidence_ids(self) -> tuple[str, ...]:
@@ -168,11 +168,11 @@ _NO_NAMES = frozenset(
     "from to of with by about after before since until during into the a an and or not s kind "
     "sort type time day date year month week person name number".split()
 )
-"""Words that name nobody and nothing that a pronoun could refer to."""
+"""Words that can't be the antecedent of a pronoun."""
 
 
 def check_question(proposal: Proposal) -> Reason | None:
-    """Checks that the question is complete on its own and does not give its answer away."""
+    """Checks that the question is complete on its own and does not reveal its answer."""
     for gold in proposal.golds:
         if occurs_in(gold, proposal.question):
             return Reason.GIVEN
@@ -236,7 +236,7 @@ def _share(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -
 
 
 def check_kind(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
-    """Checks what only one kind needs: an older value, or a fact that comes near."""
+    """Checks for a single kind: an older value, or a close fact."""
     if proposal.kind == UPDATE:
         return _check_older(proposal, list(turns))
     if proposal.kind == UNANSWERABLE:

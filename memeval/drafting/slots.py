@@ -27,7 +27,7 @@ class QuestionSlot(Struct, frozen=True):
     case: int
     """Position among the cases."""
     round: int
-    """How many slots the case had before."""
+    """Number of earlier slots of the case."""
     kind: str
 
     @property

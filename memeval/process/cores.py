@@ -1,4 +1,4 @@
-"""How much of the machine this process may use."""
+"""Number of cores available to this process."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Environment variables: those that other packages read, and those that are set temporarily."""
+"""Environment variables: for other packages, and temporary ones."""
 
 import os
 from collections.abc import Iterator, Mapping

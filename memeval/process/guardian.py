@@ -14,12 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 
 ROUNDS = 20
-"""How often it looks for processes that name a folder: some restart others until all are gone."""
+"""Number of searches for processes that name a folder: some restart others until all are gone."""
 ROUND_S = 0.1
 
 
 def watch(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The groups and folders that are left when `lines` end: `+` adds one, `-` removes it."""
+    """The groups and folders that remain when `lines` end: `+` adds one, `-` removes it."""
     remaining: dict[str, list[str]] = {"group": [], "folder": []}
     for line in lines:
         sign, kind, name = line.rstrip("\n").split(" ", 2)
@@ -38,8 +38,8 @@ def end_group(group: int) -> None:
 
 
 def processes_of(folder: str) -> list[int]:
-    """The other processes whose command line, environment or open files name a folder, as far as
-    the system shows them (Linux).
+    """The other processes whose command line, environment or open files name a folder, if the
+    system shows them (Linux).
     """
     processes = Path("/proc").glob("[0-9]*")
     numbers = [int(process.name) for process in processes if _names(process, folder)]

@@ -46,7 +46,7 @@ def sweep_temporary() -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Removes what dead processes left in the subfolders of `folder`, and in their subfolders.
+    """Removes leftovers of dead processes in the subfolders of `folder`, and in their subfolders.
 
     Only once per process, as all of them are read.
     """
@@ -85,7 +85,7 @@ def is_abandoned(name: str, path: Path) -> bool:
 
 
 def _start_time(process: int) -> str:
-    """When a process began, in ticks since the machine booted.
+    """Start time of a process, in ticks since the machine booted.
 
     `gone` if it no longer runs, `0` if its start is unknown.
     """

@@ -1,8 +1,8 @@
-"""Everything that memeval starts dies with it: the process groups and folders of this process.
+"""Everything that memeval starts ends with it: the process groups and folders of this process.
 
 Programs run in their own process groups, so that only memeval gets Ctrl-C from a terminal. If
-memeval ends without a chance to tidy up (SIGKILL, `os._exit`, a crash), its pipe to the guardian
-closes, and the guardian kills the groups that are left.
+memeval ends without cleaning up (SIGKILL, `os._exit`, a crash), its pipe to the guardian closes,
+and the guardian kills the groups that are left.
 """
 
 import atexit
@@ -26,7 +26,7 @@ _pipe: int | None = None
 
 
 def adopt(group: int) -> None:
-    """From now on, a process group dies with this process."""
+    """From now on, a process group ends with this process."""
     with _lock:
         _groups.add(group)
         _tell(f"+ group {group}")
@@ -110,7 +110,7 @@ def _start_guardian() -> int:
         stdin=reader,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        # It outlives whatever ends this process, including Ctrl-C and a kill of its group.
+        # It must survive anything that ends this process, including Ctrl-C and a kill of its group.
         start_new_session=True,
     )
     os.close(reader)
@@ -126,7 +126,7 @@ def _forget() -> None:
     _groups.clear()
     _folders.clear()
     if _pipe is not None:
-        # The parent's guardian must see that the parent is gone, even while this process lives.
+        # The parent's guardian must notice the parent's end even while this process lives.
         os.close(_pipe)
 
     _pipe = None

@@ -21,7 +21,7 @@ async def usage_adds_up(of: SystemUnderTest) -> None:
     with metered(Ledger()) as ledger:
         await of.ask_all(await of.fill_system(model, compress_after=(6,)))
 
-    # Only the cell's model: calls by the system itself can't be counted from outside.
+    # Only the cell's model: a system's own calls can't be counted from outside.
     counted = sum(usage.calls for usage in ledger.usages if usage.model == model.name)
     expect(
         counted == len(model.prompts),

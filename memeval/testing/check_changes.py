@@ -1,5 +1,5 @@
-"""Rules of change: forgotten facts are gone, corrected ones are replaced, and an import that is run
-twice loses nothing.
+"""Rules of change: forgotten facts are gone, corrected ones are replaced, and a repeated import
+loses nothing.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ THING, OTHER = "greyhound", "whippet"
 KEPT = ("rye", *MARKS["s2"], *MARKS["s3"])
 """Words of turns that must not change."""
 SHOWN = 40
-"""More chunks than there are, so that nothing is missing because it ranks low."""
+"""More than the number of chunks, so that no chunk is missing because it ranks low."""
 FORGET = ForgetRequest(words=f"Please forget the {THING}.", about=THING)
 CORRECT = CorrectRequest(words=f"It is no {THING}, it is a {OTHER}.", old=THING, new=OTHER)
 

@@ -1,4 +1,4 @@
-"""Rules on content: dates, turn ids, rankings and characters come out as they went in."""
+"""Rules on content: dates, turn ids, rankings and characters are returned unchanged."""
 
 import re
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ async def dates_are_kept(of: SystemUnderTest) -> None:
         if chunk.time
     }
     shown = " ".join(prompt_texts(model.prompts))
-    # Everything that the model saw: a made-up date misleads it wherever it comes from.
+    # Everything that the model saw: a made-up date from any source misleads it.
     invented = sorted(set(_DATE.findall(shown)) - set(known))
     expect(not invented, f"a shown date that no turn has: {quoted(invented)}", "dates of turns")
 
@@ -157,7 +157,7 @@ async def unicode_survives(of: SystemUnderTest) -> None:
         for chunk in retrieved or ():
             whole += any(content in chunk.text for content in contents.values())
             content = contents.get(chunk.turn_ids, "")
-            # ASCII words survive whatever is done to the other characters of a text.
+            # ASCII words survive any change to the other characters of a text.
             words = re.findall(r"[A-Za-z]{3,}", content)
             if not words or not all(word in chunk.text for word in words):
                 continue  # a system that extracts writes its own texts

@@ -43,7 +43,7 @@ FACTS = {
 }
 """Things and their names, each said once. No text contains these names by chance."""
 NEVER_SAID = "Xyrqualbondt"
-_WORD = re.compile(r"[a-z]{5,}|ilse")  # a graph may know nothing but the name of a speaker
+_WORD = re.compile(r"[a-z]{5,}|ilse")  # a graph may only have the name of a speaker
 
 
 async def finds_what_it_was_given(of: SystemUnderTest) -> None:
@@ -69,7 +69,7 @@ async def finds_what_it_was_given(of: SystemUnderTest) -> None:
 
 
 async def makes_nothing_up(of: SystemUnderTest) -> None:
-    """A search for something that nobody said finds nothing, or something that was said."""
+    """A search for something that was never said finds nothing, or something that was said."""
     system = await of.fill_system()
     retrieved = (await of.ask(system, NEVER_SAID)).retrieved
     if retrieved is None:

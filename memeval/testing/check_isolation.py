@@ -101,7 +101,7 @@ async def _marks_of(system: MemorySystem, user: str) -> set[str]:
 
 
 def _searches(of: SystemUnderTest, system: MemorySystem) -> bool:
-    """Whether it is a system with a memory that is not handed the evidence."""
+    """Whether it is a system with a memory that does not get the evidence."""
     return of.remembers and not system.wants_evidence
 
 
@@ -122,7 +122,7 @@ def _expect_nothing_of(answers: Sequence[Answer], sessions: Sequence[str], where
             not leaked, f"turns {', '.join(leaked)} of a case were found {where}", "only its own"
         )
         for chunk in answer.retrieved or ():
-            # By its words, too: a service may return texts without ids.
+            # Also by its words: a service may return texts without ids.
             foreign_texts = [other.content for other in foreign if other.content in chunk.text]
             expect(
                 not foreign_texts,

@@ -51,7 +51,7 @@ async def dump_is_plain(of: SystemUnderTest) -> None:
 
     turns = turn_ids_of(sample_chunks())
     for item in dumped:
-        # A tuple, or a number as a key, would come back as something else.
+        # A tuple, or a number as a key, would come back as another type.
         expect(json.loads(json.dumps(item)) == item, "an item that is not plain JSON", "plain JSON")
         for name in ("kind", "text"):
             value = item.get(name)

@@ -38,7 +38,7 @@ class Check:
 
 
 CHECKS = (
-    # All others depend on this one: if nothing is found, they test nothing.
+    # All others depend on this one: if nothing is found, they can't test anything.
     Check("it finds what it was given", finding.finds_what_it_was_given, is_essential=True),
     Check("it makes nothing up", finding.makes_nothing_up),
     Check("it answers with text", content.answers_with_text),

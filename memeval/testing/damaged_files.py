@@ -1,5 +1,5 @@
-"""The part of the conformance suite of data sets that damages their files, as a broken download or
-a typing error leaves them.
+"""The part of the conformance suite of data sets that damages their files, like a broken download
+or a typing error.
 """
 
 import copy
@@ -84,8 +84,8 @@ def _place(draw: st.DrawFn, records: list[Any], position: int) -> tuple[Any, Any
 def damaged_bytes(draw: st.DrawFn, content: bytes, *, cut: bool) -> bytes:
     """A file's content with one fault.
 
-    It is cut off (if `cut`), has a byte that is not UTF-8, is in another encoding, or next to
-    nothing is left of it. It is never cut at the end of a line, which would leave a sound file.
+    It is cut off (if `cut`), has a byte that is not UTF-8, is in another encoding, or is nearly
+    empty. It is never cut at the end of a line, which would leave a valid file.
     """
     kinds = ["byte", "encoding", "next to nothing", *(["cut"] if cut else [])]
     kind = draw(st.sampled_from(kinds))
@@ -129,7 +129,7 @@ class DamagedFiles:
     different questions.
     """
     examples: int = 150
-    """How many damaged files of each kind are tried."""
+    """Number of damaged files of each kind."""
 
     def build(self, **given: Any) -> Dataset:
         """The data set under the given settings, such as `path` and `allow_unpinned`.

@@ -1,6 +1,6 @@
 """The conformance suite of data sets.
 
-Subclass it, declare how your adapter is built and its content, and run pytest:
+Subclass it, declare how your adapter is built and what it contains, and run pytest:
 
 class TestMine(DatasetContract):
     counts: ClassVar = {"cases": 3, "questions": 60}
@@ -57,7 +57,7 @@ class DatasetContract(DamagedFiles):
     tenth: tuple[str, str] | None = None
     last: tuple[str, str] | None = None
     sessions_ascend: bool = True
-    """False for a data set whose source says that its sessions come out of order."""
+    """False for a data set whose source states that its sessions are out of order."""
 
     def cases(self) -> list[EvalCase]:
         """Every case with all its questions."""
@@ -139,7 +139,7 @@ class DatasetContract(DamagedFiles):
                 )
 
     def test_what_systems_see_tells_nothing(self) -> None:
-        """Ids name neither gold nor evidence, and evidence turns have ids like all others."""
+        """Ids name neither gold nor evidence, and evidence turns have ids like all other turns."""
         like_evidence, like_others = set[str](), set[str]()
         for case in self.cases():
             cited = set[str]().union(*(question.evidence for question in case.questions))
@@ -151,7 +151,7 @@ class DatasetContract(DamagedFiles):
             like_evidence.update(map(shape, cited.intersection(turn_ids)))
             like_others.update(map(shape, set(turn_ids) - cited))
 
-        # If every turn is evidence, ids can't tell evidence from the rest.
+        # If every turn is evidence, ids can't distinguish evidence from other turns.
         assert not like_others or like_evidence <= like_others, (
             f"its ids reveal the evidence: {like_evidence - like_others}"
         )

@@ -39,9 +39,9 @@ class JudgeContract:
     question: EvalQuestion = QUESTION
     """A question with a gold."""
     right: str = "The customer has a Kestrel 40."
-    """An answer that is right, however strict the judge."""
+    """An answer that even a strict judge calls right."""
     wrong: str = "The customer has a Falcon 12."
-    """An answer that is wrong, however lenient."""
+    """An answer that even a lenient judge calls wrong."""
     right_reply: str = '{"label": "CORRECT", "reason": ""}'
     """For a judge that uses a model: the reply that calls the answer right."""
     wrong_reply: str = '{"label": "WRONG", "reason": ""}'

@@ -1,4 +1,4 @@
-"""From write to read: how long a fact takes from the reply to its write until it is found."""
+"""Lag from write to read: the time from the reply to a write until the fact is found."""
 
 import asyncio
 import time
@@ -39,8 +39,8 @@ async def measure_lag(
     """Ingests a short conversation with one of `FACTS` at the end into a fresh memory, and searches
     for the fact until it is found or `patience_s` seconds have passed.
 
-    Does not wait until the memory says that it is ready. The first search starts immediately; a lag
-    is measured to 0.01 s or a twentieth of it, whichever is more, plus the time of a search.
+    Does not wait until the memory reports that it is ready. The first search starts immediately; a
+    lag is measured to 0.01 s or a twentieth of it, whichever is more, plus the time of a search.
     """
     name = FACTS[thing]
     case = sample_case(f"lag {thing}")

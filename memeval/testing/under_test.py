@@ -29,11 +29,11 @@ class ViolationError(AssertionError):
 
 
 class NotApplicableError(Exception):
-    """The rule does not apply to this system, and why."""
+    """The rule does not apply to this system, with the reason."""
 
 
 class NotShownError(Exception):
-    """The rule could not be tested: its subject never came up, and why."""
+    """The rule could not be tested, because its subject never occurred; with the reason."""
 
 
 def expect(holds: bool, seen: str, expected: str) -> None:
@@ -67,13 +67,13 @@ def _found_by(answer: Answer) -> tuple[Any, ...]:
 
 
 class SystemUnderTest:
-    """How the checks build and use a system: subclasses define which system.
+    """The system that the checks build and use: subclasses define it.
 
     Questions, dates and turns are those of `memeval.testing.sample`.
     """
 
     bound_by_top_k = True
-    """False for controls that show all they have, whatever top_k is."""
+    """False for controls that show everything regardless of top_k."""
     top_k = 3
     """Number of chunks for the reader, unless a rule needs another."""
     remembers = True
@@ -132,7 +132,7 @@ class SystemUnderTest:
     async def ingest(
         self, system: MemorySystem, case: EvalCase, compress_after: Sequence[int] = ()
     ) -> None:
-        """Resets a system and hands it a case."""
+        """Resets a system and ingests a case."""
         chunks = sample_chunks(case)
         first = f", the first one: {quoted([chunks[0].text])}" if chunks else ""
         exchanges.append(f"sent: a reset, and {len(chunks)} chunks of '{case.case_id}'{first}")
@@ -158,7 +158,7 @@ class SystemUnderTest:
         return answer
 
     async def finds(self, system: MemorySystem, question: str, word: str) -> bool:
-        """Whether a question brings up a word: in the retrieved chunks, or, if the question does
+        """Whether a question retrieves a word: in the retrieved chunks, or, if the question does
         not contain it, in the reader's context or answer.
         """
         model = _MODELS.get(id(system))

@@ -1,7 +1,7 @@
 """Replaces personal data with stable placeholders: `<email-3>` is the same address throughout.
 
 Strings that look like a secret are found by `memeval.text.secret_shapes`. Patterns recognise forms,
-not meanings: a name is only found if it is listed.
+not meanings: only listed names are found.
 """
 
 import ipaddress
@@ -63,7 +63,7 @@ class Redactor(Struct, dict=True):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many different values of each kind were replaced."""
+        """Number of different replaced values of each kind."""
         return self._kinds
 
     def redact(self, text: str) -> str:
@@ -90,7 +90,7 @@ class Redactor(Struct, dict=True):
         names = sorted({" ".join(name.split()) for name in self.names}, key=len, reverse=True)
         spaced, joined = [], []
         for name in filter(None, names):
-            # In a script that joins its words to their neighbours, a name has no bounds.
+            # In a script without spaces between words, a name has no boundaries.
             if is_unspaced(name[0]) or is_unspaced(name[-1]):
                 joined.append(name)
             else:
@@ -140,7 +140,7 @@ def _pattern_of(names: Iterable[str]) -> str:
 
 
 def _one_spelling(kind: str, value: str) -> str:
-    """A value in one spelling: spaces in a number and the case of an address don't matter."""
+    """A value in one spelling, regardless of spaces in a number and the case of an address."""
     if kind in ("card", "iban", "phone"):
         return re.sub(r"[^\w+]", "", value).upper()
     if kind == "name":

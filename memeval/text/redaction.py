@@ -1,10 +1,10 @@
 """Keeps secrets in the process: every text that leaves it (a file, MLflow, the terminal) passes
 through here.
 
-Known secrets (keys from the environment, values of headers, passwords of URLs) are removed
-from everything. A string that only looks like a secret (see `memeval.text.secret_shapes`) is
-removed from errors, notes, commands and settings, but not from the texts of data and replies: those
-are measured as they are.
+Known secrets (keys from the environment, values of headers, passwords of URLs) are removed from
+everything. A string that only looks like a secret (see `memeval.text.secret_shapes`) is removed
+from errors, notes, commands and settings, but not from the texts of data and replies, which are
+measured unchanged.
 """
 
 import base64
@@ -21,7 +21,7 @@ from memeval.text.secret_shapes import REDACTED, without_shapes
 SHORTEST = 8
 """Minimum characters of a secret; shorter values occur in ordinary text."""
 TELLING = 12
-"""Leading characters by which a secret is recognised even if the text ends inside it."""
+"""Minimum leading characters of a secret that are recognised if the text ends inside it."""
 
 # Values that tools ask people to type if there is no key: ordinary words, which also name models.
 _PLACEHOLDERS = frozenset(
@@ -70,7 +70,7 @@ def keep_address(address: str | None) -> None:
 def keep_environment() -> None:
     """Remembers the secrets in the environment: variables with telling names, and URLs."""
     for name, value in os.environ.items():
-        # A path, such as that of a file with credentials, is not itself a secret.
+        # A path, for example of a file with credentials, is not itself a secret.
         if _HOLDS_SECRET.search(name.upper()) and not value.startswith("/"):
             keep_secret(value)
 
@@ -194,7 +194,7 @@ def _forms_of(secret: str) -> Iterator[str]:
 
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         # The secret may begin at any of the three positions of a base64 group. Only the digits that
-        # depend on nothing but the secret are searched for.
+        # depend on the secret alone are searched for.
         for before in range(3):
             digits = encode(b"\0" * before + raw).decode().rstrip("=")
             certain = digits[-(-8 * before // 6) : len(digits) - ((before + len(raw)) % 3 > 0)]

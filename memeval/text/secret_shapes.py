@@ -1,4 +1,4 @@
-"""Removes from a string what looks like a secret: a key, a token, the password of a URL."""
+"""Removes substrings that look like a secret: a key, a token, the password of a URL."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -7,7 +7,7 @@ from functools import partial
 REDACTED = "[redacted]"
 """The text that replaces a secret."""
 MOST_ADDRESSES = 100
-"""Maximum URLs without spaces between them that are checked one by one. Nobody writes more."""
+"""Maximum URLs without spaces between them that are checked one by one; real texts have fewer."""
 # Shapes of unknown secrets. Each pattern begins with one of a few letters and consumes what it
 # examines, so the time is linear.
 _KEY = re.compile(
@@ -68,7 +68,7 @@ def _hide_secrets(text: str, matches: Iterable[re.Match[str]], hide: Callable[[s
 
 
 def _is_secret(name: str, secret: str, before: str) -> bool:
-    """Whether a match is a secret, and not words that people write.
+    """Whether a match is a secret and not ordinary words.
 
     `name` is the group that matched, `before` the character before the match.
     """

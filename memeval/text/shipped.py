@@ -1,4 +1,4 @@
-"""Files that ship with memeval and pages of its documentation, as messages name them."""
+"""Locations of files that ship with memeval and of pages of its documentation, for messages."""
 
 import re
 from pathlib import Path
@@ -20,8 +20,8 @@ def shipped_path(name: str) -> Path:
 
 
 def location_of(name: str) -> str:
-    """Where a reader finds a file or a page, such as `docs/glossary.md`: its path, or the URL of a
-    page that is not on this machine, since a release does not include the pages.
+    """Location of a file or a page, such as `docs/glossary.md`: its path, or the URL of a page that
+    is not on this machine, since a release does not include the pages.
     """
     path, here = shipped_path(name), Path.cwd()
     if path.exists():

@@ -33,7 +33,7 @@ def one_line(value: object, limit: int = 200) -> str:
 
 
 def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
-    """The first names, and how many more there are: `a, b and 3 more`."""
+    """The first names and the number of the others: `a, b and 3 more`."""
     shown, left = between.join(names[:most]), len(names) - most
     if left > 0:
         shown += f" and {left:,} more"

@@ -1,6 +1,6 @@
 """Reads JSON, and data parsed from JSON or YAML, into typed records. Thread-safe.
 
-msgspec (0.22) caches what it learns about a class on the class itself, before it is complete. A
+msgspec (0.22) caches its information about a class on the class itself, before it is complete. A
 second thread that uses the class at that moment dereferences a null pointer, which crashes the
 process. So each type is prepared here, with all types that it contains, by one thread at a time.
 """

@@ -25,7 +25,7 @@ _WITHOUT_WORDS = {
     "Burmese": "\u1000-\u103f\u1050-\u109f",
     "Khmer": "\u1780-\u17d3",
 }
-"""Scripts without spaces, in which a single character says too little to be compared."""
+"""Scripts without spaces, in which single characters carry too little meaning to be compared."""
 UNSPACED = BY_CHARACTER + "".join(_WITHOUT_WORDS.values())
 """Scripts whose words are joined to their neighbours, for use in a regex class."""
 UNSPACED_CHARACTER = re.compile(rf"[{UNSPACED}]")
