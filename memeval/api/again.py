@@ -69,7 +69,7 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
     Raises `UserError` for settings that can't be used here, and for answers of another program.
     """
     if is_imported(run.summary):
-        raise UserError("another program gave its answers, so they can't be made again here")
+        raise UserError("its answers came from another program, so they can't be repeated here")
 
     settings = config_of(run).system
     if _without_urls(settings) != settings:
@@ -151,7 +151,7 @@ def _temporary_home() -> Iterator[Path]:
 
 
 def _agreement(noun: str, drawn: Sequence[Record], again: Mapping[str, Record]) -> str:
-    """`17 of 20 answers agree (85.0 % [64.0, 94.8]); not: …`."""
+    """`17 of 20 answers agree (85.0 % [64.0, 94.8]); different: …`."""
     unlike = []
     scored = 0
     for record in drawn:
@@ -176,6 +176,6 @@ def _agreement(noun: str, drawn: Sequence[Record], again: Mapping[str, Record]) 
         text += f", {len(drawn) - scored} could not be scored"
 
     if unlike:
-        text += f"; not: {name_ids(unlike)}"
+        text += f"; different: {name_ids(unlike)}"
 
     return text

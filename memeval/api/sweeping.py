@@ -128,7 +128,7 @@ class Sweep:
         """The runs of one data set. Raises `UserError`."""
         names = list(dict.fromkeys(run.summary.dataset for run in self.runs))
         if not names:
-            raise UserError("the sweep has no finished run", "to see why:  its failures")
+            raise UserError("the sweep has no finished run", "to see why:  its .failures")
         if dataset is None and len(names) > 1:
             raise UserError(
                 f"the sweep has {len(names)} data sets: choose one",

@@ -40,7 +40,7 @@ def board(arguments: Sequence[str]) -> int:
     print(f"board:    {all_counted(counts)}")
     if data.known:
         print(
-            f"checked:  {data.known} of them before, with the same code and data; to repeat: "
+            f"checked:  {data.known} of them earlier, with the same code and data; to check again: "
             "--again"
         )
 

@@ -38,12 +38,12 @@ LAG_PATIENCE_S = 60.0
 """Time limit of the search for a fact, for systems without `ready_timeout_s`."""
 
 USAGE = f"""
-runs the rules of the conformance suite against a system, or against the service behind it, over a
-short invented conversation
+runs the rules of the conformance suite against a system, or against the service that it calls, over
+a short invented conversation
 
 overrides* group=option|field=value  the system, as for a run: system=http
     system.base_url=http://localhost:8077; or only http://localhost:8077, or -- COMMAND: check
-    finds out its protocol, and prints it
+    detects its protocol and prints it
 {CONFIG_DIR}
 -v --verbose         also print what each rule sent and got
 --junit FILE         also write the outcomes as JUnit XML
@@ -180,7 +180,7 @@ async def _check_all(cell: Cell, is_verbose: bool) -> list[CheckResult]:
         system = CheckedCell(cell, models, cell.config.context_tokens)
         for rule in (*CHECKS, *OF_TOOLS):
             if outcomes and outcomes[0].state == "not shown" and rule in CHECKS:
-                why = "no fact came back"
+                why = "no fact was found"
                 outcome = CheckResult(rule.name, "not shown", why, is_essential=rule.is_essential)
             else:
                 outcome = await outcome_of(rule, system)

@@ -24,8 +24,8 @@ from memeval.text.shown import one_line
 LIST, SHOW, REPRODUCE = "list", "show", "reproduce"
 
 USAGE = """
-lists published figures; shows the protocol of one; tells which of them a run can be compared with,
-or why not; composes a comparable run
+lists published figures; shows the protocol of one; shows which of them are comparable with a run,
+and why others are not; composes a comparable run
 
 words* WORD     `list` (default), `show NAME`, `reproduce NAME`, or runs: a key, its beginning, a
     name, an MLflow run id, or a filter
@@ -178,7 +178,7 @@ def run_lines(run: Run, chosen: Sequence[Claim]) -> Iterator[str]:
 
     own = claims_of(run, chosen)
     if not own:
-        yield from fold("claims", f"memeval knows no claims about {one_line(run.summary.dataset)}")
+        yield from fold("claims", f"memeval has no claims about {one_line(run.summary.dataset)}")
 
     for claim in own:
         yield ""
@@ -202,7 +202,7 @@ def verdict_lines(matches: Sequence[Match]) -> Iterator[str]:
     for match in matches:
         text = match.verdict
         if match.verdict == "comparable" and match.allowed_difference:
-            text += f", but for {match.allowed_difference}"
+            text += f", except for {match.allowed_difference}"
         if reasons := "; ".join(match.reasons):
             text += f": {reasons}"
 

@@ -29,7 +29,7 @@ Groups = Mapping[str, Sequence[RunSummary]]
 
 def glossary_line() -> str:
     """A line with the location of the glossary for the tables."""
-    return f"words and columns: {location_of('docs/glossary.md')}"
+    return f"glossary: {location_of('docs/glossary.md')}"
 
 
 def show_comparison(

@@ -8,7 +8,7 @@ TAKES_OVERRIDES = ("draft", "grow")
 """Actions that accept settings as further words, as a run does."""
 
 CHECK = """
-list every mistake in your own file (dataset=json), with its place
+list all mistakes in your own file (dataset=json), with their locations
 
 file FILE  file of dataset=json
 """
@@ -55,7 +55,7 @@ file FILE        file of dataset=json
 --reviewer NAME  who decides (default: the name of your account)
 --terminal       review here, one by one, instead of in a browser
 --disputed       only questions that others disagree on and that you have not decided
---agreement      only show how far reviewers agree (Cohen's kappa) and where they differ
+--agreement      only show the agreement of reviewers (Cohen's kappa) and their differences
 """
 _VERSION = """
 --version! VERSION   such as 1, 2.0 or 2026-05
@@ -85,7 +85,7 @@ old OLD  frozen folder or name, or a file of dataset=json
 new NEW  likewise
 """
 POWER = """
-show the smallest difference that your own data could show, and that more data would show
+show the smallest difference that your own data can show, and that more data could show
 
 file FILE  frozen folder or name, or a file of dataset=json
 """

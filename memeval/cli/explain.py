@@ -13,8 +13,8 @@ from memeval.metrics.metric import POINTS
 from memeval.results.fields import as_plain
 
 USAGE = f"""
-explains the gap between a run and a published figure: which parts differ, and by how much each of
-them moves the figure, as far as finished runs show it
+explains the gap between a run and a published figure: the parts that differ, and the effect of
+each of them, if finished runs show it
 
 {RUN}
 claim CLAIM  a name of `claims list`; NAME/SYSTEM if it has several

@@ -117,7 +117,7 @@ def flip_lines(flips: Sequence[FlipRate]) -> Iterator[str]:
 
     yield from align(rows)
     yield ""
-    yield "Flipped: a wrong answer that the judge rejects, but calls right under the attack."
+    yield "Flipped: a wrong answer that the judge rejects, but accepts with the attack."
 
 
 def kind_row(kind: KindResult) -> list[str]:

@@ -77,7 +77,7 @@ def lines(run: Run, result: Lint) -> Iterator[str]:
         yield from finding_lines(remark)
 
     for text in result.unchecked:
-        yield from fold("not looked at", one_line(text))
+        yield from fold("not checked", one_line(text))
 
 
 def finding_lines(finding: Finding) -> Iterator[str]:

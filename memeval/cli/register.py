@@ -88,7 +88,7 @@ def register(arguments: Sequence[str]) -> int:
         print(f"  {cell.run_key}  {one_line(cell.name)}")
 
     _print_notes(cells)
-    print("prove:  commit the file and push the commit before the first run")
+    print("prove:  to prove the date, commit the file and push the commit before the first run")
     print(f"later:  python -m memeval pack … --register {options.output}")
     return 0
 

@@ -128,7 +128,7 @@ def serve(host: str, port: int, store: TrackingStore, root: Path, *, opens: bool
 
 def show_page(page: str, *, opens: bool) -> None:
     """Prints the URLs of the page and its tables, and opens the latest one in the browser."""
-    print(f"MLflow's page:  {page}   (Ctrl-C ends it)")
+    print(f"MLflow's page:  {page}   (Ctrl-C to stop)")
     tables = experiments(page)
     for name, url in tables:
         print(f"  {name:14}  {url}")

@@ -52,7 +52,7 @@ def legend(comparison: Comparison) -> list[str]:
     lines = [
         f"Δ: run minus {of_what}, on the questions that both scored, in {comparison.unit}. "
         "In brackets: 95 % intervals, which allow for the questions of one conversation "
-        "being correlated. That of Δ and p come from flipping the signs of whole conversations.",
+        "being correlated. The interval of Δ and p come from sign flips of whole conversations.",
         "The interval covers other conversations and questions; re-run std is the spread over "
         "repeats. Neither replaces the other.",
         f"adj.: p {adjusted_how(comparison)}. MDE: the smallest difference that this data shows "

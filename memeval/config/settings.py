@@ -46,7 +46,7 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
             if entry.init and default_of(entry) is MISSING and entry.name not in values:
                 raise UserError(
                     f"{group}.{entry.name} has no default and no value",
-                    f"give it one:  {group}.{entry.name}=...",
+                    f"set it:  {group}.{entry.name}=...",
                 )
 
         return settings_type(**values)

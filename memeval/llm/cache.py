@@ -203,7 +203,7 @@ class Cache:
         )
         salvage.put_aside(self.path)
         repaired = salvage.finish(self.path)
-        assert repaired is not None, "the file was put aside"
+        assert repaired is not None, "the file was moved aside"
 
         return repaired
 

@@ -329,7 +329,7 @@ class _Verifier:
 def who_level(package: Package, allowed_signers: Path | None) -> Level:
     """Level 5: the signer of the manifest."""
     level = Level(5)
-    who = one_line(package.manifest.who, 200) or "nobody is named"
+    who = one_line(package.manifest.who, 200) or "no publisher named"
     if package.signature is None:
         level.did, level.is_done = f"not signed ({who})", False
         return level

@@ -102,7 +102,7 @@ def confirm_cost(plan: Plan) -> None:
     cost = "at an unknown cost" if usd is None else f"for about ${dollars(usd)}"
     what = f"this would make {counted(estimate.calls, 'call')} {cost}"
     if store := find_unread_store(plan):
-        what += f", less what {store} already has"
+        what += f", not counting results that {store} already has"
     if estimate.uncounted:
         what += f" ({'; '.join(estimate.uncounted)})"
 

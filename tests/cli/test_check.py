@@ -96,7 +96,7 @@ def test_budget_too_small_for_any_chunk_is_not_a_failed_search(
     assert first.endswith(
         f"it finds what it was given: the best {best} is larger than {words[1]}, so none was shown"
     )
-    assert second == "not shown       it makes nothing up: no fact came back"
+    assert second == "not shown       it makes nothing up: no fact was found"
 
 
 def test_check_uses_the_prompt_top_k_and_reranker_of_the_run(

@@ -154,7 +154,7 @@ def test_a_run_on_models_discloses_judge_and_reader(tmp_path: Path) -> None:
     text = " ".join(done.out.split())
     assert "judge: mem0, small, prompt sha256" in text
     assert "reader: small, temperature 0.0, prompt auto sha256" in text
-    assert "claims: memeval knows no claims about demo" in text and "sk-test" not in text
+    assert "claims: memeval has no claims about demo" in text and "sk-test" not in text
 
     done = completed(tmp_path, "claims", "system=rag")
     assert "prompt own.txt sha256" in " ".join(done.out.split())

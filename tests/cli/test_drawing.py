@@ -71,5 +71,5 @@ def test_unwritable_report_is_reported(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_sweep_of_more_runs_than_a_page_shows_says_so(tmp_path: Path) -> None:
     ended = completed(tmp_path, "-m", "system=bm25,rag,dense", "top_k=range(1,8)", *SMALL)
-    assert "no page: it would show more than 20 runs; choose some:" in ended.err
+    assert "no page: it would show more than 20 runs; to compare some:" in ended.err
     assert not list(tmp_path.glob("outputs/sweeps/*/comparison.html"))

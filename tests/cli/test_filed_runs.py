@@ -153,7 +153,7 @@ def test_optuna_does_not_search_for_the_worst_value(tmp_path: Path) -> None:
     words = ("hydra.sweeper.n_trials=2", "hydra.sweeper.n_jobs=1", "top_k=choice(1,3)")
     ended = searched(tmp_path, *words, direction="minimize")
     assert ended.returncode == 2
-    assert "the search looks for the lowest token_f1" in ended.stderr
+    assert "the search minimizes token_f1, but more is better" in ended.stderr
     assert "use:  hydra.sweeper.direction=maximize" in ended.stderr
 
 

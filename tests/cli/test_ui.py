@@ -145,7 +145,7 @@ def page(chromium: Browser) -> Iterator[Page]:
 
 @pytest.mark.slow
 def test_ui_prints_its_urls(served: Served) -> None:
-    assert f"MLflow's page:  {served.address}   (Ctrl-C ends it)" in served.said
+    assert f"MLflow's page:  {served.address}   (Ctrl-C to stop)" in served.said
     assert re.search(rf"  locomo +{served.address}/#/experiments/1/runs\?", served.said), (
         served.said
     )

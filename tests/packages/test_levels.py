@@ -610,7 +610,7 @@ def test_run_with_a_model_verifies_with_its_prices_and_the_local_endpoint(
         monkeypatch.delenv("MEMEVAL_PRICES")
         capsys.readouterr()
         assert run_command(["verify", run.key]) == 0
-        computes = "not compared: costs: other prices are in force; the command of an own run"
+        computes = "not compared: costs: the prices have changed; to compute costs again"
         assert computes in capsys.readouterr().out
         with pytest.raises(UserError, match="can't be packed: costs"):
             pack([run], tmp_path / "again.memeval")

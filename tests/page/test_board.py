@@ -373,7 +373,7 @@ def test_board_and_board_check_commands(
     # Sound packages are remembered, which does not change the site.
     (site / "tables" / "0123456789ab.html").write_text("of an earlier board")
     assert run_command(["board", str(folder), "-o", str(site)]) == 0
-    assert "checked:  3 of them before" in capsys.readouterr().out
+    assert "checked:  3 of them earlier" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in site.rglob("*.*")} == first
 
     # Several processes give the same result.

@@ -203,7 +203,7 @@ def test_confirmation_says_that_a_store_may_have_results(memeval: Command, tmp_p
         done = memeval(*asking(endpoint), shared, "confirm_above_usd=0.0001", check=False)
 
     assert done.returncode == 2
-    assert "less what store.memories already has" in done.stderr
+    assert "not counting results that store.memories already has" in done.stderr
 
 
 def test_cost_of_a_fresh_stage_needs_confirmation(memeval: Command, tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def _protocol_words(protocol: Mapping[str, object], summary: RunSummary) -> str:
 
     parts.append(f"judge {judge_shown(summary.judge) or 'none'}")
     if isinstance(reader, Mapping):
-        model = "answers made elsewhere" if reader["imported"] else f"reader {reader['model']}"
+        model = "imported answers" if reader["imported"] else f"reader {reader['model']}"
         if summary.reads_by_tools:
             model += " with tools"
 

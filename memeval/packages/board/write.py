@@ -26,9 +26,9 @@ SIGNS = {"passed": "✓", "partly": "~", "not done": "–", "failed": "✗"}
 PARTS = ("tables", "systems", "questions")
 KINDS = {
     "suspect": "Suspect golds",
-    "nobody": "Nobody is right",
-    "some": "Some are right",
-    "everybody": "Everybody is right",
+    "nobody": "No run is right",
+    "some": "Some runs are right",
+    "everybody": "All runs are right",
     "not scored": "Not scored",
 }
 """Titles of the parts of a list of questions, by the share of right runs."""

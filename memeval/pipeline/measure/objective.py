@@ -29,7 +29,8 @@ def check_objective(cell: Cell, direction: str) -> None:
     # `Direction.minimize` as Hydra's default, and `minimize` from the command line.
     if direction.endswith("minimize") and metric is not None and metric.higher_is_better:
         raise UserError(
-            f"the search looks for the lowest {name}", "use:  hydra.sweeper.direction=maximize"
+            f"the search minimizes {name}, but more is better",
+            "use:  hydra.sweeper.direction=maximize",
         )
 
     measures = names_of_measures(cell.dataset)

@@ -203,7 +203,7 @@ def class_identity(identified: Any) -> str:
         source = _cell_source(identified)
         if not source:
             raise UserError(
-                f"{name} has no source, so a change of it would go unnoticed",
+                f"{name} has no source file, so changes to it can't be detected",
                 "write it to a file, and import it from there",
             ) from None
 

@@ -51,7 +51,9 @@ WAY_OUT = (
     "to repair it:  repeat its command, which rewrites its folder (with --fresh, also rows, texts "
     "and memories, from cached replies); if it came in a package, unpack that again"
 )
-OTHER_PRICES = "costs: other prices are in force; the command of an own run computes them again"
+OTHER_PRICES = (
+    "costs: the prices have changed; to compute costs again, repeat the command of your own run"
+)
 WITHOUT_ROWS = "is missing: the records can't be compared with rows"
 """End of a message about a file of rows."""
 MOST_NAMED = 3

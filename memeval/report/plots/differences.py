@@ -53,7 +53,7 @@ def forest_plot(rows: Sequence[DifferenceRow], title: str, unit: str) -> Plot:
     """Differences with their 95 % intervals, the highest on top."""
     ranked = sorted_rows(rows)
     panel = forest_panel(ranked, f"difference, {unit}, with its 95 % interval")
-    legend = {"told apart (adjusted p ≤ .05)": SHOWN, "no difference shown": NOT_SHOWN}
+    legend = {"difference shown (adjusted p ≤ .05)": SHOWN, "no difference shown": NOT_SHOWN}
     return row_plot(title, panel, legend)
 
 

@@ -89,7 +89,7 @@ class Conclusion(Struct, frozen=True):
         problems = self.draw(plots=draws)
         pages = [self.folder / f"comparison{group.suffix}.html" for group in self.compared]
         if any(len(group.runs) > MOST_CELLS for group in self.compared):
-            choose = "choose some:  python -m memeval compare system=bm25,rag"
+            choose = "to compare some:  python -m memeval compare system=bm25,rag"
             problems.append(f"no page: it would show more than {MOST_CELLS} runs; {choose}")
 
         return list(filter(Path.exists, pages)), problems
