@@ -66,8 +66,7 @@ class BudgetError(WorldError):
 
 
 class ModelError(WorldError):
-    """A model call failed for the last time: it was refused, retries ran out, or the reply has no
-    answer."""
+    """A model call failed permanently: refused, out of retries, or its reply has no answer."""
 
 
 class MemoryServiceError(ModelError):
@@ -90,8 +89,7 @@ class FailedMemoryError(MemevalError):
 
 
 FEW = 8
-"""Longest list of names that an error shows in full; of a longer list it shows the nearest
-names."""
+"""Longest list of names that an error shows in full; otherwise it shows the nearest."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *hints: str) -> UserError:

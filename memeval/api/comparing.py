@@ -54,8 +54,7 @@ class Comparisons(tuple[Comparison, ...]):
 
     @property
     def sentences(self) -> list[str]:
-        """Sentences about the differences, as `compare` prints them, and about pairs not
-        compared."""
+        """The sentences of `compare` about the differences, and about pairs not compared."""
         lines = []
         for comparison in self:
             lines += [*findings(comparison), *refusal_lines(comparison)]

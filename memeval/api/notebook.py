@@ -50,8 +50,7 @@ class Table:
 
 
 def first_lines(lines: Sequence[str], rest: str) -> list[str]:
-    """The first sentences, shortened, and the number of the others; `rest` tells how to see
-    them."""
+    """The first sentences, shortened, and a count of the others with the hint `rest`."""
     kept = [one_line(line, LONGEST_LINE) for line in lines[:MOST_LINES]]
     if left := len(lines) - len(kept):
         kept.append(f"… {left:,} more: {rest}")

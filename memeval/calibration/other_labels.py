@@ -62,8 +62,7 @@ def with_verdicts(
         if verdict is None:
             problems.append(f"{row.where}: neither the row nor a finished run has a verdict")
         elif row.run and (row.run, row.key) in seen:
-            # For example in merged files: a label that counted twice would make the interval too
-            # narrow.
+            # For example in merged files: counting a label twice would narrow the interval.
             problems.append(f"{row.where}: '{one_line(row.question_id, 80)}' is labelled twice")
         else:
             seen.add((row.run, row.key))

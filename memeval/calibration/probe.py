@@ -136,8 +136,7 @@ def _item_json(probed: ProbedItem) -> dict[str, Any]:
 async def probe_judge(
     cell: Cell, items: Sequence[ProbeItem], progress: Progress, *, inject: bool = False
 ) -> ProbeResult:
-    """Asks a cell's judge about all items, and with `inject` about attacks on wrong ones that it
-    rejects.
+    """Asks a cell's judge about all items, and with `inject` about attacks on rejected wrong ones.
 
     Replies are read from and stored in the cache; calls respect the endpoint's limit. If the judge
     fails, its item has no verdict. Raises the same errors as `run_with_breaker`.

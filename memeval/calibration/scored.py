@@ -35,8 +35,7 @@ class JudgedAnswer(Struct, frozen=True):
     right: bool | None
     """Whether the judge called it right; None if its verdict could not be read, or it failed."""
     weight: float = 1.0
-    """Number of questions that it represents: those of a sampled question, divided among its
-    repeats."""
+    """Number of questions that it represents, divided among the repeats of its question."""
 
     @property
     def key(self) -> AnswerKey:

@@ -37,8 +37,7 @@ def check(path: Path) -> int:
 
 
 def lines(reader: OwnReader) -> list[str]:
-    """Summary of a file without mistakes, and the command to run it, or what is missing for a
-    run."""
+    """Summary of a file without mistakes, with the command to run it or the missing parts."""
     counts = reader.counts
     shown = {noun: counts[noun] for noun in ("cases", "sessions", "turns", "questions")}
     described = [f"{reader.path}: {all_counted(shown)}", f"  name: {reader.name}"]

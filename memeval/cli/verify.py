@@ -1,5 +1,4 @@
-"""`python -m memeval verify [RUN ... | PACKAGE ...]`: checks that runs are unchanged since they
-were measured."""
+"""`python -m memeval verify [RUN ... | PACKAGE ...]`: checks that runs are unchanged."""
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence

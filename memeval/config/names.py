@@ -100,7 +100,7 @@ def unknown_name(key: str) -> UserError:
 
 
 def fields_called(name: str) -> list[str]:
-    """Groups and fields whose last part is `name`, or begins or ends with it; exact matches
+    """Groups and fields whose last part is, begins with or ends with `name`; exact matches
     first."""
     exact: list[str] = []
     parts: list[str] = []

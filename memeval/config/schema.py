@@ -154,8 +154,7 @@ class DraftModelConfig(RoleModelConfig):
 
 @dataclass
 class DraftCheckModelConfig(RoleModelConfig):
-    """The model that answers proposed questions, to check them; None: same as the answers'
-    model."""
+    """The model that checks proposed questions by answering them; None: the answers' model."""
 
 
 @dataclass

@@ -83,8 +83,7 @@ def _check_parameters(llm: LlmConfig) -> None:
 def _check_declared(leaves: Mapping[str, Any]) -> None:
     """Raises `UserError` for numbers outside their bounds, and for unknown values."""
     for path, value in leaves.items():
-        # YAML allows `.nan`, and every comparison with it is false, so it would pass the bounds
-        # below.
+        # YAML allows `.nan`; every comparison with it is false, so it would pass the bounds.
         if isinstance(value, float) and not math.isfinite(value):
             raise UserError(f"{path} must be a finite number, not {value}")
 

@@ -22,8 +22,7 @@ dev.
 """
 DEV_SHARE = 0.3
 LEAST_OF_CATEGORY = 2
-"""Minimum questions of a category in a sample, if it has that many: one question shows no
-spread."""
+"""Minimum questions of a category in a sample, if available: one shows no spread."""
 
 
 def side_of(case_id: str) -> str:

@@ -29,8 +29,7 @@ class AccuracyJudge(Judge):
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
         chosen = read_choices(question, answer)
-        # On 50 real replies, different ways of reading gave 24, 60 and 74 % right, so nothing is
-        # guessed.
+        # On 50 real replies, three ways of reading gave 24, 60 and 74 % right: nothing is guessed.
         if chosen is None:
             quoted = " ".join(answer.split())
             if len(quoted) > SHOWN:

@@ -99,8 +99,7 @@ class ModelJudge(Judge):
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
-        # Imported late: compiling its patterns takes longer than everything else that judges of a
-        # finished run load.
+        # Imported late: its patterns are slow to compile, and a finished run may not need them.
         from memeval.judges.reading import read_label, read_reason
 
         prompt = self._prompt(question, answer, self._template)

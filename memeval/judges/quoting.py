@@ -174,8 +174,8 @@ class QuotableTexts(Struct, frozen=True):
         return False
 
     def holds(self, text: str) -> bool:
-        """Whether the texts contain this one, comparing only letters and digits; true for a text
-        without any."""
+        """Whether the texts contain this one, by letters and digits; true for a text without
+        these."""
         searched = set(map(squeeze, forms(text)))
         if "" in searched:
             return True

@@ -26,8 +26,7 @@ from memeval.text.shown import one_line
 T = TypeVar("T")
 
 CONNECT_S = 5.0
-"""Time limit of the first connection in seconds. For a slower endpoint, the calls' patience
-applies."""
+"""Time limit of the first connection in seconds; after it, the calls' patience applies."""
 ENDING_S = 10.0
 """Seconds for which stopped work waits for its calls under way."""
 CONTINUES = "nothing was lost: the same command continues"
@@ -171,8 +170,7 @@ class Breaker(Struct):
             except StorageError as error:
                 self.lose_store(error)
 
-        # Within work no error is raised: the request is held back and the work ends with the
-        # reason.
+        # Within work no error is raised: the request waits, and the work ends with the reason.
         if work is None and self._lost_store is not None:
             raise self._lost_store
 

@@ -109,8 +109,7 @@ class Cache:
                 add_entry(connection, key, CachedEntry(value, origin, tokens.get(key)))
 
         with self._lock:
-            # Otherwise the reply would go into the damaged file that another process has moved
-            # aside.
+            # Otherwise the reply would go into the damaged file that another process moved aside.
             self._reopen_moved()
             self._attempt(lambda connection: _transaction(connection, write))
 

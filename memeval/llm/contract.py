@@ -131,8 +131,7 @@ class ChoosePrompt(TemplatePrompt):
         }
 
     def limits(self) -> FixedSampling:
-        # LoCoMo-MC10's protocol: only the label, at temperature 0, regardless of the cell's
-        # sampling.
+        # LoCoMo-MC10's protocol: only the label, at temperature 0, for any sampling of the cell.
         return FixedSampling(temperature=0.0, max_tokens=self.max_tokens)
 
     @property

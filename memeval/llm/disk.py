@@ -58,7 +58,6 @@ def free_bytes(path: Path) -> int:
 
 
 def is_about_disk(error: StorageError) -> bool:
-    """Whether the error concerns the whole disk, not one file: then no other file can be written
-    either."""
+    """Whether the error concerns the whole disk, so that no other file can be written either."""
     cause = error.__cause__
     return isinstance(cause, OSError) and cause.errno in _FULL

@@ -67,8 +67,7 @@ class FileLeases:
         try:
             fcntl.lockf(self._open(name), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
         except OSError as error:
-            # Any other error means that the file system has no such locks: then all leases are
-            # free.
+            # Any other error means that the file system has no such locks: all leases are free.
             if error.errno in _TAKEN:
                 return False
 

@@ -93,8 +93,7 @@ class Outage:
         return not self._open.is_set()
 
     async def enter(self) -> bool:
-        """Waits until this caller may send; True if it probes for all callers and must call
-        `leave`."""
+        """Waits until this caller may send; True if it probes for all, and must call `leave`."""
         while self.is_shut:
             if self._probing:
                 await self._open.wait()

@@ -23,8 +23,7 @@ def percent(value: float | None, digits: int = 1) -> str:
 
 
 def coverage_percent(coverage: float | None, digits: int = 1) -> str:
-    """A coverage in per cent, rounded down: a value below a minimum never looks like the
-    minimum."""
+    """A coverage in per cent, rounded down, so a value below a minimum never equals it."""
     if coverage is None:
         return NONE
 

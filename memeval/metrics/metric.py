@@ -80,8 +80,7 @@ class Metric:
     """Reads the value from the figures of a run; None reads the one named `figure`."""
 
     needs_gold: bool = True
-    """For `of_answer`: whether a question without a gold has no value; otherwise its gold is
-    empty."""
+    """For `of_answer`: whether questions without a gold have no value; else the gold is empty."""
     needs_words: bool = False
     """Whether it is undefined for scripts whose words can't be separated."""
     more_is_better: bool = True

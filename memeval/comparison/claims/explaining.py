@@ -1,5 +1,4 @@
-"""Explains why a run's figure differs from a published one: the parts that differ, and the effect
-of each.
+"""Explains why a run's figure differs from a published one: differing parts and their effects.
 
 Only available data are measured: the run's own records, and finished runs that differ from it in
 one part alone. Each part is changed alone, so the changes do not add up to the gap.
@@ -70,7 +69,7 @@ class Explanation(Struct, frozen=True):
 
 
 def explain_match(match: Match, run: Run, known: Sequence[Run]) -> Explanation:
-    """Explains a gap from available data. `known` are finished runs that may differ in only one
+    """Explains a gap from available data. `known` are finished runs, possibly differing in one
     part.
 
     Raises `UserError` if records can't be read.

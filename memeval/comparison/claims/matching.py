@@ -209,8 +209,7 @@ def _questions(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -
 
 
 def _categories(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:
-    """Compares the categories with the claim's: the same number of questions may be different
-    questions."""
+    """Compares the categories with the claim's, as different ones may have equal counts."""
     if protocol.categories is None:
         return Aspect("categories", Sameness.SAME, "the categories that count")
 

@@ -49,8 +49,7 @@ ROUTING = ("bgp_session_down", "ospf_adjacency_down")
 KINDS_PER_STORM = 4
 """Kinds of symptoms in a storm of a history, besides the lost neighbour."""
 GAP_DAYS = range(33, 60)
-"""Days from a storm of a history to the month of the next storm, which is always a different
-month."""
+"""Days from a storm of a history to the month of the next storm, always a different month."""
 DAYS = range(13, 29)
 """Days of the month; each storm of a history has a different one. All are above 12, so two dates
 share only the year or the month, and judges don't confuse them.

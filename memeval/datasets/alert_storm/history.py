@@ -115,8 +115,7 @@ def _when(
 
     `past` holds the lines of each storm by key. All lines of a storm have the same day.
     """
-    # Not "has it been …?": a judge that searches the answer for the gold "no" finds it in many
-    # words.
+    # Not "has it been …?": a judge that searches for the gold "no" finds it in many words.
     for lines in reversed(past):
         if lines.keys() >= set(keys):
             evidence = [lines[key] for key in keys]

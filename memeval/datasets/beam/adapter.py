@@ -219,8 +219,7 @@ class Beam(Dataset):
         if self.settings.corpus == "full":
             return WHOLE
 
-        # A missing truncated file is not replaced with the whole file: that would be another
-        # corpus.
+        # A missing truncated file is not replaced with the whole file, which is another corpus.
         name = (folder / TRUNCATED).relative_to(self.path).as_posix()
         if (folder / TRUNCATED).is_file() or any(file.name == name for file in self.info.files):
             return TRUNCATED

@@ -33,8 +33,7 @@ class OwnDocument(Struct):
     checked: list[EvalCase]
     """The cases as read, with all their questions, regardless of status."""
     stamp: tuple[int, ...]
-    """Stamp of the file as last read or written; a different stamp shows that someone else changed
-    it."""
+    """Stamp of the file as last read or written; a different one means a change by someone else."""
     _texts: dict[int, str] = field(default_factory=dict)
     """JSON of the cases by position: a decision changes only one case of a large file."""
 
