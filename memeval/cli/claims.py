@@ -108,7 +108,7 @@ def reproduce_claims(names: Sequence[str], chosen: Sequence[Claim]) -> int:
 
     recipe = reproduce(*find_figure(names[0], chosen))
     unmatched = "not matched:" if recipe.unmatched else "not matched: nothing"
-    lines = [recipe.command, "", unmatched, *map("- {}".format, recipe.unmatched)]
+    lines = [recipe.command, "", unmatched, *(f"- {text}" for text in recipe.unmatched)]
     print_folded("\n".join(lines))
     # Printed first: the estimate may take minutes.
     sys.stdout.flush()
@@ -124,7 +124,7 @@ def cost_lines(words: Sequence[str]) -> list[str]:
     try:
         forecast = plan(*words)
     except UserError as error:
-        return [f"cost: unknown: {error.message}", *map("  {}".format, error.hints)]
+        return [f"cost: unknown: {error.message}", *(f"  {hint}" for hint in error.hints)]
 
     command = shlex.join(["python", "-m", "memeval", "plan", *words])
     return [f"cost, by {command}", "", *call_lines(forecast.estimate)]
