@@ -174,7 +174,7 @@ def test_verify_names_damaged_items(home: Path) -> None:
     done = memeval(home, "store", "verify")
     assert done.status == 1
     assert "1 line torn" in done.out and "texts are damaged" in done.out
-    assert "memory.json" in done.out and "1 entries don't match" in done.out
+    assert "memory.json" in done.out and "does not match: 1 entry" in done.out
 
 
 def write_cache(path: Path) -> None:

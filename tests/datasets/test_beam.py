@@ -122,8 +122,9 @@ def test_messages_with_the_same_id_are_distinguished_by_position(tmp_path: Path)
     (case,) = dataset.cases()
     assert case.questions[0].evidence == ("m0", "m3")
     assert dataset.notes() == (
-        "evidence: cited ids that several messages have, left out: 1",
-        "evidence: messages with the id of another one, distinguished by their position: 1",
+        "evidence: 1 cited ids belong to several messages, and are left out",
+        "evidence: 1 messages repeat the id of another one; messages are distinguished by their "
+        "position",
     )
 
 
@@ -152,7 +153,7 @@ def test_missing_and_unordered_dates_are_counted(tmp_path: Path) -> None:
     list(dataset.cases())
     assert dataset.notes() == (
         "time: batches without a date: 1",
-        "time: batches dated before the previous one, kept in the chat's order: 1",
+        "time: 1 batches are dated before the previous batch; the chat's order is kept",
     )
 
 

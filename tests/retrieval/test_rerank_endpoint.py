@@ -216,12 +216,12 @@ def test_refusal_fails_the_call_and_is_not_cached(server: RerankDouble) -> None:
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
-        ({}, "no list of scores"),
-        ({"results": None}, "no list of scores"),
-        ({"results": [{"index": index} for index in range(3)]}, "not a finite number"),
+        ({}, "missing required field `results`"),
+        ({"results": None}, "results: expected `array`"),
+        ({"results": [{"index": index} for index in range(3)]}, "field `relevance_score`"),
         (
             {"results": [{"index": index, "relevance_score": "high"} for index in range(3)]},
-            "not a finite number",
+            r"results\[0\].relevance_score: expected `float`, got `str`",
         ),
         ({"results": [{"index": 0, "relevance_score": 0.5}]}, "1 scores for 3 documents"),
         (
@@ -230,7 +230,7 @@ def test_refusal_fails_the_call_and_is_not_cached(server: RerankDouble) -> None:
         ),
         (
             {"results": [{"index": index, "relevance_score": float("nan")} for index in range(3)]},
-            "not a finite number",
+            r"results\[0\].relevance_score: expected `float`",
         ),
     ],
 )

@@ -205,7 +205,8 @@ def _questions(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -
         # Such a metric covers everything that was asked, and can't be split by category.
         rows = summary.categories
 
-    return _stated_aspect("questions", protocol.questions, sum(row.n for row in rows))
+    claimed = None if protocol.questions is None else f"{protocol.questions:,}"
+    return _stated_aspect("questions", claimed, f"{sum(row.n for row in rows):,}")
 
 
 def _categories(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:

@@ -67,16 +67,18 @@ class Beam(Dataset):
             "evidence: {uncited} of {questions} questions have an answer but cite no message, "
             "and do not count in retrieval metrics"
         ),
-        "ambiguous": "evidence: cited ids that several messages have, left out: {ambiguous}",
-        "absent": "evidence: cited ids that are not in their chat, left out: {absent}",
+        "ambiguous": (
+            "evidence: {ambiguous} cited ids belong to several messages, and are left out"
+        ),
+        "absent": "evidence: {absent} cited ids are not in their chat, and are left out",
         "leaves": "evidence: entries that are not ids, left out: {leaves}",
         "repeated_ids": (
-            "evidence: messages with the id of another one, distinguished by their position: "
-            "{repeated_ids}"
+            "evidence: {repeated_ids} messages repeat the id of another one; messages "
+            "are distinguished by their position"
         ),
         "undated": "time: batches without a date: {undated}",
         "earlier": (
-            "time: batches dated before the previous one, kept in the chat's order: {earlier}"
+            "time: {earlier} batches are dated before the previous batch; the chat's order is kept"
         ),
     }
     measure_names: Collection[str] = MEASURES
