@@ -52,13 +52,11 @@ def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = 
     claims = load_claims()
     tables = distinguish_tables([table_of(name, own, claims) for name, own in groups.items()])
     apart: list[PackageDifference] = []
-    for table in tables:
-        apart += differing_packages(table, groups[table.id])
-
     questions = {}
     for table in tables:
-        asked = questions_of(groups[table.id], table.rows)
-        if asked:
+        own = groups[table.id]
+        apart += differing_packages(table, own)
+        if asked := questions_of(own, table.rows):
             questions[table.id] = asked
 
     return Board(

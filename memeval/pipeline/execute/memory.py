@@ -141,8 +141,7 @@ def describe_memory(cell: Cell, identity: Mapping[str, str]) -> dict[str, Any]:
 async def save_memory(
     memory: Memory, folder: Path, identity: Mapping[str, str], meta: Mapping[str, Any]
 ) -> tuple[bool, str | None]:
-    """Saves a memory completely or not at all: writes a temporary folder next to its own, then
-    renames it.
+    """Saves a memory completely or not at all: a temporary folder is renamed at the end.
 
     Returns whether it was saved, and the reason why a system that can save failed to.
     """
