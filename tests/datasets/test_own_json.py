@@ -276,8 +276,8 @@ def test_a_file_that_changes_after_it_was_opened_is_refused(tmp_path: Path, name
 
 
 FAULTY = {
-    "a field": (asked(evidense=["t"]), "field 'evidense' is not in the schema; did you mean"),
-    "another field": (case(zebra=1), "'zebra' is not in the schema; the fields are case_id"),
+    "a field": (asked(evidense=["t"]), "field 'evidense' is not in the schema (did you mean"),
+    "another field": (case(zebra=1), "'zebra' is not in the schema (the fields are case_id"),
     "no answer": (asked(answer=None), "field 'answer' is missing; if a refusal is right"),
     "evidence": (asked(evidence=["c12"]), "evidence 'c12' is not a turn of the case"),
     "past the end": (asked(evidence=[3]), "evidence '3' is not a turn of the case"),
@@ -615,7 +615,7 @@ def test_aliases_of_fields_are_read_and_noted_once(
     [
         ({"content": "x", "role": "a", "text": "y"}, "'content' is an alias of 'text': use"),
         ({"role": "a", "content": 5}, "turn 0: field 'content' is an integer, not a string"),
-        ({"rol": "a", "content": "x"}, "field 'rol' is not in the schema; did you mean"),
+        ({"rol": "a", "content": "x"}, "field 'rol' is not in the schema (did you mean"),
         ({"role": "a"}, "turn 0: field 'text' is missing"),
     ],
 )

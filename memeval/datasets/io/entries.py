@@ -149,7 +149,7 @@ class Place(Struct, frozen=True):
 
             near = get_close_matches(name, [*known, *wanted.aliases], n=1, cutoff=0.6)
             hint = f"did you mean '{near[0]}'?" if near else f"the fields are {', '.join(known)}"
-            self.add(f"is not in the schema; {hint}", name=name)
+            self.add(f"is not in the schema ({hint})", name=name)
 
     def time(self, value: Any, name: str = "time") -> datetime | None:
         """The time or date in ISO 8601 of a field, with its zone if it has one; None for null, and
