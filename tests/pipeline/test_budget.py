@@ -45,7 +45,7 @@ def test_all_calls_of_the_budget_are_used_and_a_larger_one_continues(
         assert stopped.returncode == 1
         assert "stopped: 25 of budget.calls=25 are spent" in stopped.stderr
         # Also those of questions that were not finished, and those that runs share only once.
-        assert "; 25 calls, " in stopped.stderr
+        assert "; 25 calls billed to these runs, " in stopped.stderr
         assert stopped.stderr.count("the same command with a larger budget continues it") == 1
         # Runs with equal prompts share a call, so there may be more rows than calls.
         assert rows_stored(tmp_path, "answers") + rows_stored(tmp_path, "verdicts") >= 25
