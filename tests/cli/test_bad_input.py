@@ -272,7 +272,9 @@ MISTAKES = [
     mistake("dataset.path=~/a.json", "can't be read", way_out="dataset.path=$HOME/a.json"),
     mistake("note=a,", "'note=a,' can't be read", way_out="\"note='a,'\""),
     mistake(
-        "-m system=bm25,rag,", "can't be read", way_out="leave out spaces and the last comma:  system=bm25,rag"
+        "-m system=bm25,rag,",
+        "can't be read",
+        way_out="leave out spaces and the last comma:  system=bm25,rag",
     ),
     mistake("system bm25", "'system' is a setting", way_out="system=bm25"),
     mistake("top_k = 10", "'top_k' is a setting", way_out="top_k=10"),
