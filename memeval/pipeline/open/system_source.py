@@ -4,6 +4,7 @@ program's answers.
 
 import hashlib
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ IMPORTED = "imported"
 """Replaces the name of the system for another program's answers."""
 
 
-class Source:
+class Source(ABC):
     """Properties of the source of a cell's answers."""
 
     settings: SystemSettings
@@ -47,9 +48,9 @@ class Source:
         """Raises `UserError` for settings that are incompatible with the cell's reader and
         writer."""
 
+    @abstractmethod
     def digests(self) -> Digests:
         """Its contribution to the keys."""
-        raise NotImplementedError
 
 
 class SystemSource(Source):
