@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -964,7 +965,19 @@ DEFS = {"list": {"type": "array", "items": {"type": "string"}}}
         ({"a": [{}]}, {"$defs": DEFS, "properties": {"a": {"$ref": "#/$defs/list"}}}, "a[0]"),
         ({"a": "x"}, {"properties": {"a": {"pattern": "^y", "minLength": 1}}}, None),
         ({"a": 1}, {"properties": {"a": {"$ref": "http://127.0.0.1:9/a.json"}}}, None),
-        # A schema that is not valid is left to the tool.
+        # A pattern of a name is not searched for: this one would take forever.
+        ({"a" * 40 + "!": 1}, {"patternProperties": {"(a+)+$": {}}}, None),
+        (
+            {"a" * 40 + "!": 1},
+            {"patternProperties": {"(a+)+$": {}}, "additionalProperties": False},
+            None,
+        ),
+        # An invalid part is left to the tool; the others count.
+        ({}, {"required": ["a"], "properties": {"a": {"pattern": "\\p{L}"}}}, "'a' is a required"),
+        ({}, {"required": ["a"], "properties": {"a": {"required": True}}}, "'a' is a required"),
+        ({"a": 1}, {"properties": {"a": {"minimum": 0, "exclusiveMinimum": True}}}, None),
+        ({"a": 1}, {"properties": {"a": {"anyOf": [{"type": "string"}, 5]}}}, None),
+        ({}, MappingProxyType({"required": ["a"]}), "'a' is a required"),
         ({"a": 1}, {"properties": {"a": {"type": "uuid", "pattern": "(a+)+$"}}}, None),
         ({"a": 1}, {"properties": 5, "required": 5}, None),
         ({"a": 1}, "any", None),

@@ -6,7 +6,9 @@ The tool itself must check patterns, formats and references to other documents.
 import json
 import math
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, reduce
+from operator import getitem
 from typing import Any
 
 from memeval.results.files import without_halves
@@ -51,15 +53,16 @@ def _refuse_constant(name: str) -> None:
 
 def mistake(value: Any, schema: Any) -> str | None:
     """The most relevant mistake in a value, worded for the model that made it; None if there is
-    none, or if the schema, which comes from outside, is not valid.
+    none. A part of the schema that can't be used allows everything, as it comes from outside.
     """
     from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 
-    try:
-        error = best_match(_validator(json.dumps(schema)).iter_errors(value))
-    except Exception:  # noqa: BLE001 - a schema can be wrong in many ways
-        return None
+    errors: list[Any] = []
+    # A schema can be wrong in many ways.
+    with suppress(Exception):
+        errors.extend(_validator(json.dumps(schema, default=dict)).iter_errors(value))
 
+    error = best_match(errors)
     if error is None:
         return None
 
@@ -68,25 +71,38 @@ def mistake(value: Any, schema: Any) -> str | None:
 
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> Any:
-    """A validator for a schema in JSON. Raises `SchemaError` if the schema is not valid."""
+    """A validator for a schema in JSON, without the schema's invalid keywords."""
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
     from jsonschema.validators import extend  # type: ignore[import-untyped]
 
-    follow = Draft202012Validator.VALIDATORS["$ref"]
+    checks = Draft202012Validator.VALIDATORS
 
     def follow_within(validator: Any, reference: str, value: Any, around: Any) -> Iterator[Any]:
         # Others would be downloaded.
         if reference.startswith("#"):
-            yield from follow(validator, reference, value, around)
+            yield from checks["$ref"](validator, reference, value, around)
 
-    def leave_to_tool(*_: Any) -> Iterator[Any]:
-        return iter(())
+    def check_others(validator: Any, others: Any, value: Any, around: Any) -> Iterator[Any]:
+        if "patternProperties" not in around:
+            yield from checks["additionalProperties"](validator, others, value, around)
 
     # A pattern from outside may take forever.
-    changed = {"$ref": follow_within, "$dynamicRef": leave_to_tool, "pattern": leave_to_tool}
+    left = ("$dynamicRef", "pattern", "patternProperties", "unevaluatedProperties")
+    changed = {"$ref": follow_within, "additionalProperties": check_others, **dict.fromkeys(left)}
     content = json.loads(schema)
-    Draft202012Validator.check_schema(content)
+    for error in [*Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(content)]:
+        _drop_keyword(content, list(error.absolute_path))
+
     return extend(Draft202012Validator, changed)(content)
+
+
+def _drop_keyword(schema: Any, path: list[str | int]) -> None:
+    # Without one of its members, a keyword such as `anyOf` would allow less.
+    while path and isinstance(path[-1], int):
+        path.pop()
+
+    with suppress(LookupError, TypeError):  # already dropped
+        reduce(getitem, path[:-1], schema).pop(path[-1])
 
 
 def whole_numbers(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
