@@ -13,10 +13,12 @@ import sys
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -311,6 +313,17 @@ class Text(str):
     """A subclass of str."""
 
 
+@dataclass(frozen=True)
+class Hit(Retrieved):
+    """A subclass with a field of any kind."""
+
+    node: Any = None
+
+
+ENDLESS: list[Any] = []
+ENDLESS.append(ENDLESS)
+
+
 def unit(text: Any = "t", turns: Any = (), score: Any = None, time: Any = None) -> Answer:
     return Answer("7 May 2023", retrieved=(Retrieved(text, turns, score, time=time),))
 
@@ -329,6 +342,7 @@ ANSWERS: dict[str, tuple[Callable[[], Any], str]] = {
     "TextNone": (lambda: Answer(None), "answer_failed"),
     "TextInt": (lambda: Answer(7), "answer_failed"),
     "TextBytes": (lambda: Answer(b"7 May 2023"), "answer_failed"),
+    "TextDecimal": (lambda: Answer(Decimal(7)), "answer_failed"),
     "TextEmpty": (lambda: Answer(""), "answer_failed"),
     "TextBlank": (lambda: Answer(" \n\t"), "answer_failed"),
     "TextHuge": (lambda: Answer("x" * 50_000_000), "answer_failed"),
@@ -365,6 +379,13 @@ ANSWERS: dict[str, tuple[Callable[[], Any], str]] = {
     "TimeMissing": (lambda: unit(time=pd.NaT), "ok"),
     "TimeText": (lambda: unit(time="7 May 2023"), "answer_failed"),
     "RankingNumpy": (lambda: Answer("x", ranking=((np.str_("D1:1"),),)), "ok"),
+    "ChunkDict": (
+        lambda: Answer("x", retrieved=[{"text": "t", "turn_ids": ()}]),
+        "answer_failed",
+    ),
+    "ChunkSubclass": (lambda: Answer("x", retrieved=[Hit("t", (), node=NEVER)]), "ok"),
+    "ChunksDeque": (lambda: Answer("x", retrieved=deque([Retrieved("t", deque())])), "ok"),
+    "TurnsItself": (lambda: unit(turns=ENDLESS), "answer_failed"),
     "RankingTexts": (lambda: Answer("x", ranking=("a", "b")), "answer_failed"),
     "RankingInts": (lambda: Answer("x", ranking=((1,),)), "answer_failed"),
     "RankingLists": (lambda: Answer("x", ranking=((["D1:1"],),)), "answer_failed"),

@@ -3,11 +3,13 @@
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping, Set
-from datetime import date, datetime, time
+from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from enum import Enum
 from itertools import chain
 from typing import Annotated, Any
+from uuid import UUID
 
 from msgspec import Meta, Struct, to_builtins
 
@@ -34,6 +36,10 @@ Text = Annotated[str, Meta(max_length=LONGEST_TEXT)]
 Turns = tuple[str, ...]
 
 
+_KEPT = (bytes, bytearray, memoryview, datetime, date, time, timedelta, UUID, Decimal)
+"""Types that msgspec must refuse: it would make strings of them."""
+
+
 class _Chunk(Struct):
     text: Text
     turn_ids: Turns
@@ -46,7 +52,6 @@ class _Returned(Struct):
     retrieved: tuple[_Chunk, ...] | None
     ranking: tuple[Turns, ...] | None
     raw: Text | None
-    context_tokens: Any
 
 
 def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
@@ -61,7 +66,7 @@ def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
     if plain.ranking is not None:
         _check_turns("Answer.ranking", plain.ranking, turns)
 
-    tokens = plain.context_tokens
+    tokens = value.context_tokens
     return Answer(
         text=plain_text(plain.text),
         retrieved=None if retrieved is None else tuple(map(_retrieved, retrieved)),
@@ -78,11 +83,26 @@ def _read(answer: Answer) -> _Returned:
             raise NotAnAnswerError(f"Answer.{name} must be a list or a tuple: a set has no order")
 
     content = {name: getattr(answer, name) for name in _Returned.__struct_fields__}
-    kept = (bytes, bytearray, datetime)
+    if isinstance(answer.retrieved, Sequence):
+        content["retrieved"] = list(map(_exact, answer.retrieved))
+
     try:
-        return convert(to_builtins(content, builtin_types=kept, enc_hook=_builtin), _Returned)
+        plain = to_builtins(content, builtin_types=_KEPT, enc_hook=_builtin, order="deterministic")
+        return convert(plain, _Returned)
     except ValueError as error:
         raise NotAnAnswerError(f"Answer.{fault_in(error)}") from error
+    except RecursionError as error:
+        raise NotAnAnswerError("the Answer is nested too deeply") from error
+
+
+def _exact(chunk: Any) -> Retrieved:
+    if not isinstance(chunk, Retrieved):
+        raise NotAnAnswerError(
+            f"Answer.retrieved must contain Retrieved only, but contains {_describe(chunk)}"
+        )
+
+    # The further fields of a subclass may contain any object.
+    return Retrieved(chunk.text, chunk.turn_ids, chunk.score, time=chunk.time)
 
 
 def _builtin(value: Any) -> Any:
@@ -97,6 +117,8 @@ def _builtin(value: Any) -> Any:
         return None if is_missing else datetime.combine(value.date(), value.timetz())
     if _is_numpy(value, "generic", "ndarray"):
         return value.tolist()
+    if isinstance(value, Sequence):
+        return list(value)
 
     raise NotAnAnswerError(f"an Answer can't contain {_describe(value)}")
 
