@@ -55,7 +55,6 @@ def test_example_program_uses_json_lines() -> None:
     assert of_command(program()) == {"defaults": ["command", "_self_"], "command": program()}
 
 
-@pytest.mark.slow
 def test_a_program_is_tried_as_an_mcp_server_only_with_the_library_and_it_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -66,6 +65,7 @@ def test_a_program_is_tried_as_an_mcp_server_only_with_the_library_and_it_says_s
     assert raised.value.hints[1] == "mcp: needs memeval-bench[mcp], which is not installed"
 
 
+@pytest.mark.slow
 def test_example_mcp_server_is_recognised_by_its_tools() -> None:
     assert of_command(program("mcp_server.py")) == {
         "defaults": ["mcp", "_self_"],
