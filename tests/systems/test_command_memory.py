@@ -164,7 +164,7 @@ def test_program_without_a_case_folder_gets_a_temporary_home(tmp_path: Path) -> 
     assert variables["npm_config_cache"] == f"{os.environ['HOME']}/.npm", "or npx downloads again"
 
 
-@pytest.mark.parametrize("program", ["no-such-program", __file__])
+@pytest.mark.parametrize("program", ["no-such-program", "/" + "x" * 300, __file__])
 def test_program_that_cannot_run_is_reported_before_any_request(program: str) -> None:
     state = "is not executable" if program == __file__ else "is not on this machine"
     settings = read_settings(CommandSettings, {"command": f"{program} --fast"})

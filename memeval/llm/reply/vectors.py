@@ -50,7 +50,7 @@ def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> Vec
 
     sent = read(reply, _Vectors)
     rows = [_numbers(row.embedding) for row in in_order(sent.data, count, "vector", "text")]
-    if len({len(row) for row in rows}) > 1 or not len(rows[0]):
+    if len({len(row) for row in rows}) != 1 or not len(rows[0]):
         raise UnsoundReplyError("the vectors are not lists of numbers of equal length")
 
     numbers = np.array(rows, dtype=np.float64)
