@@ -277,6 +277,21 @@ def test_notes_count_missing_evidence_and_unread_fields(tmp_path: Path) -> None:
     )
 
 
+def test_fields_of_own_data_are_not_read(tmp_path: Path) -> None:
+    chunk = {"text": "x", "speaker": "sw1", "role": "access", "timestamp": 5, "session": ["a"]}
+    path = write(tmp_path, [case(chunks=[chunk], operations="NOC", sessions=3)])
+    dataset = build("netops", Path(), path=str(path))
+    assert [note.split(" is ")[0] for note in dataset.open().notes[1:]] == [
+        "fields: case.operations",
+        "fields: case.sessions",
+        "fields: chunk.role",
+        "fields: chunk.session",
+        "fields: chunk.timestamp",
+    ]
+    (found,) = dataset.cases()
+    assert (len(found.sessions), found.sessions[0].turns[0].speaker) == (1, "sw1")
+
+
 def test_categories_are_chosen_by_name(tmp_path: Path) -> None:
     content = [asked(category="alert"), asked(category=5) | {"case_id": "south"}]
     assert [found.case_id for found in read(tmp_path, content, categories=(5,))] == ["south"]

@@ -90,6 +90,7 @@ def test_chunks_of_a_case_may_be_records(tmp_path: Path) -> None:
         ([ALERT, {"content": " "}, QUESTION], "chunk 1: field 'text' is empty"),
         ([{**ALERT, "timestamp": "yesterday"}, QUESTION], "field 'time' is 'yesterday'"),
         ([{**ALERT, "timestamp": 1e300}, QUESTION], "field 'time' is '1e+300'"),
+        ([{**ALERT, "timestamp": 10**400}, QUESTION], "field 'time' is '1000"),
         (
             [RUNBOOK, ALERT, QUESTION],
             "chunk 1: field 'time' is before that of its session or of an earlier chunk",

@@ -46,14 +46,14 @@ class GenericNetOps(OwnFile):
 
 
 class CaseEntry(OwnCase, frozen=True, kw_only=True):
-    """A case whose chunks became turns; `chunks` that can't are left, so that they are named."""
+    """A case with its chunks as turns; invalid `chunks` are kept, so that messages name them."""
 
     aliases: ClassVar[Mapping[str, str]] = {"chunks": "sessions"}
     questions: Items
 
 
 class ChunkEntry(TurnEntry, frozen=True):
-    aliases: ClassVar[Mapping[str, str]] = {**TurnEntry.aliases, "source": "speaker"}
+    aliases: ClassVar[Mapping[str, str]] = {"source": "speaker"}
     position: ClassVar[str] = "chunk {index}"
 
 
@@ -90,6 +90,11 @@ class NetOpsReader(OwnReader):
             return value
 
         case = {"chunks": None, **value}
+        # Own data has these fields, but this schema does not.
+        for name in case.keys() & {"sessions", "operations", "meta"}:
+            self.mistakes.unread[f"case.{name}"] += 1
+            del case[name]
+
         if not isinstance(case["chunks"], list) or not case["chunks"]:
             return case
 
@@ -111,7 +116,9 @@ def _session_and_turn(value: Any) -> tuple[str, Any]:
         return "", chunk
 
     turn = {name: given for name, given in chunk.items() if given is not None}
-    session = str(turn.pop("session", ""))
+    session = ""
+    if isinstance(turn.get("session"), str | int):
+        session = str(turn.pop("session"))
     if "speaker" not in turn:
         turn["speaker"] = turn.pop("source", DEFAULT_SPEAKER)
 

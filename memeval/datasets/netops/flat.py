@@ -95,11 +95,8 @@ def _time(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
 
-    seconds = value
-    if abs(value) >= _IN_MILLISECONDS:
-        seconds = value / 1000
-
     try:
+        seconds = value / 1000 if abs(value) >= _IN_MILLISECONDS else value
         return datetime.fromtimestamp(seconds, UTC).isoformat()
     except (ValueError, OverflowError, OSError):
         return str(value)
