@@ -1,8 +1,8 @@
 """The user's own prices, from a file: per million tokens, with the date of the prices."""
 
 import hashlib
-import math
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -162,7 +162,8 @@ def _load(content: bytes, path: Path) -> Any:
 
     try:
         return yaml.load(content, Loader=UniqueKeys)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    # A tag such as `!!timestamp` may be at any value: PyYAML's constructors then fail in many ways.
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"prices: {path} is not YAML: {one_line(error)}", EXAMPLE) from error
 
 
@@ -178,7 +179,8 @@ def _price(path: Path, model: str, given: Any) -> tuple[float, float, float]:
 
     for name, price in given.items():
         is_number = isinstance(price, int | float) and not isinstance(price, bool)
-        if not is_number or not math.isfinite(price) or price < 0:
+        # An integer may be too large for a float.
+        if not is_number or not 0 <= price <= sys.float_info.max:
             raise UserError(f"{where}.{name} must be a number of US dollars per million tokens")
 
     # Without its own price, a cached prompt token costs the input price.

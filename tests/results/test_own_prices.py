@@ -129,6 +129,9 @@ def costs(run: memeval.FinishedRun) -> tuple[float, float]:
         ("{date: 2026-01-31, models: {a: {input: 1}}}", "a must be 0, or have input, output"),
         ("{date: 2026-01-31, models: {a: {input: -1, output: 1}}}", "a.input must be a number"),
         ("{date: 2026-01-31, models: {a: {input: 1, output: .nan}}}", "a.output must be a number"),
+        (f"{{date: 2026-01-31, models: {{a: {{input: 1, output: {10**400}}}}}}}", "must be a"),
+        ("{date: !!timestamp soon, models: {a: 0}}", "is not YAML"),
+        ("{date: 2026-01-31, models: {a: !!map [1]}}", "is not YAML"),
     ],
 )
 def test_invalid_price_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
