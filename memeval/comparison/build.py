@@ -25,7 +25,7 @@ from memeval.text.shown import one_line
 ALL_KINDS = frozenset(NoteKind) - {NoteKind.COMMON}
 """Notes that `force` overrides. Without questions in common there is nothing to compare."""
 COMMON_KINDS = frozenset({NoteKind.DATA})
-"""Notes that `common` overrides, for versions of the data: only shared questions count."""
+"""Notes that `common` overrides: other versions of the data. Only shared questions count."""
 
 
 def compare_runs(

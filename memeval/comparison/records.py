@@ -99,12 +99,12 @@ class Difference:
 
     @property
     def most_scored(self) -> int:
-        """Questions that one of the two scored, the one with more."""
+        """Number of questions that the run with more scored questions has scored."""
         return self.result.count + max(self.only_first, self.only_second)
 
     @property
     def common_share(self) -> float:
-        """Share of these questions that the other one scored, too."""
+        """Share of these questions that the other run also scored."""
         return self.result.count / self.most_scored
 
     sent_alike: int | None = None

@@ -21,7 +21,7 @@ from memeval.statistics.differences import ClusteredDifference, more_clusters
 from memeval.text.shown import counted
 
 ALMOST_ALL = 0.99
-"""Minimum share of the questions that two runs have in common of which nothing is said."""
+"""Minimum share of common questions; below it, the first sentence gives their number."""
 MOST_SENTENCES = 12
 """Maximum differences described in words; the files of a comparison have all."""
 MOST_NAMES = 4
@@ -93,7 +93,7 @@ def lead_sentences(comparison: Comparison) -> list[str]:
 
 
 def _on_common(pairs: Sequence[Difference]) -> str:
-    """Says so if a difference is over only a part of the questions behind the two values."""
+    """Sentence on a difference over only a part of the scored questions; otherwise empty."""
     pair = min(pairs, key=attrgetter("common_share"))
     if pair.common_share >= ALMOST_ALL:
         return ""

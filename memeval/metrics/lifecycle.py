@@ -178,7 +178,7 @@ def life_measures(records: Sequence[Record]) -> dict[str, float | None]:
     are left out.
 
     `selective_forgetting` is (1 - leak_rate/probe) · known_rate/context over neighbours and current
-    facts: It is 0 for a memory that forgets nothing and for one that knows nothing.
+    facts. It is 0 for a memory that forgets nothing and for one that knows nothing.
     """
     measures: dict[str, float | None] = {}
     for metric in RATES:

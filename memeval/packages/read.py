@@ -101,7 +101,7 @@ def unpack_to(path: Path, folder: Path) -> Package:
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    # A named pipe would be waited for.
+    # Opening a named pipe would wait for a writer.
     if path.exists() and not path.is_file():
         raise UserError(f"{one_line(path)} is not a file")
 

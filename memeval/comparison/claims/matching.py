@@ -205,8 +205,13 @@ def _questions(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -
         # Such a metric covers everything that was asked, and can't be split by category.
         rows = summary.categories
 
-    claimed = None if protocol.questions is None else f"{protocol.questions:,}"
-    return _stated_aspect("questions", claimed, f"{sum(row.n for row in rows):,}")
+    if protocol.questions is None:
+        text = "the source does not state the number of questions"
+        return Aspect("questions", Sameness.NOT_DISCLOSED, text)
+
+    return _stated_aspect(
+        "questions", f"{protocol.questions:,}", f"{sum(row.n for row in rows):,}"
+    )
 
 
 def _categories(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:

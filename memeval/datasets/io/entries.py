@@ -95,7 +95,7 @@ E = TypeVar("E", bound=Entry)
 
 
 class Place(Struct, frozen=True):
-    """A position in the file, whose mistakes are noted."""
+    """A position in the file. Its mistakes are noted in `mistakes`."""
 
     location: str
     """As messages name it: `case 3 'north', question 'q7'`."""

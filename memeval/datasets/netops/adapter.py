@@ -116,10 +116,8 @@ def _session_and_turn(value: Any) -> tuple[str, Any]:
         return "", chunk
 
     turn = {name: given for name, given in chunk.items() if given is not None}
-    session = ""
-    if isinstance(turn.get("session"), str | int):
-        session = str(turn.pop("session"))
+    session = turn.pop("session") if isinstance(turn.get("session"), str | int) else ""
     if "speaker" not in turn:
         turn["speaker"] = turn.pop("source", DEFAULT_SPEAKER)
 
-    return session, turn
+    return str(session), turn

@@ -120,8 +120,8 @@ def failed_level(levels: Sequence[Level]) -> Level | None:
 def _sharing_questions(
     outcome: Refused | Checked, known: list[Mapping[str, AskedQuestion]]
 ) -> Refused | Checked:
-    """The outcome, whose runs share one object with all runs of the same questions in the same
-    order: these may be hundreds of thousands.
+    """The outcome. Runs with the same questions in the same order share one object for them: there
+    may be hundreds of thousands.
     """
     if isinstance(outcome, Refused):
         return outcome
