@@ -197,7 +197,7 @@ def test_a_stale_save_is_refused_and_loses_nothing(tmp_path: Path) -> None:
     [
         (ReviewChange(decision="rejected", reason=" "), "needs a reason"),
         (ReviewChange(question=" "), "field 'question' is empty"),
-        (ReviewChange(answers=["", "x"]), "is empty"),
+        (ReviewChange(answers=["", "x"]), r"field 'answer\[0\]' is empty"),
         (ReviewChange(evidence=[4]), "evidence '4' is not a turn"),
         (ReviewChange(question="\ud800"), "a lone surrogate"),
     ],

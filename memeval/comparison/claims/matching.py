@@ -209,9 +209,7 @@ def _questions(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -
         text = "the source does not state the number of questions"
         return Aspect("questions", Sameness.NOT_DISCLOSED, text)
 
-    return _stated_aspect(
-        "questions", f"{protocol.questions:,}", f"{sum(row.n for row in rows):,}"
-    )
+    return _stated_aspect("questions", f"{protocol.questions:,}", f"{sum(row.n for row in rows):,}")
 
 
 def _categories(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:
