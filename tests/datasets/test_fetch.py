@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import socket
 import ssl
 import threading
@@ -438,13 +440,33 @@ def test_body_announced_as_too_large_is_not_read(
     assert list((tmp_path / "toy").iterdir()) == []
 
 
-def test_links_in_the_target_are_not_followed(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_part_that_can_only_be_read_is_replaced(
+    server: tuple[Server, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = tmp_path / "toy/file.bin.part"
+    part.parent.mkdir()
+    part.write_bytes(BODY[:1000])
+    really_open = os.open
+
+    def open_as_other_user(path: Path, flags: int, *mode: int) -> int:
+        if path == part and flags & os.O_RDWR and part.exists():
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+        return really_open(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", open_as_other_user)
+    assert fetch(info_for(server[1]), tmp_path).read_bytes() == BODY
+    assert server[0].ranges == [None]
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_links_in_the_target_are_not_followed(
+    server: tuple[Server, str], tmp_path: Path, link: Callable[[Path, Path], None]
+) -> None:
     (tmp_path / "toy").mkdir()
     victim = tmp_path / "victim"
     victim.write_bytes(b"mine")
-    for name in ("file.bin.part", "file.bin.0.part"):
-        (tmp_path / "toy" / name).symlink_to(victim)
-    (tmp_path / "toy/file.bin.1.part").hardlink_to(victim)
+    link(tmp_path / "toy/file.bin.part", victim)
     assert fetch(info_for(server[1]), tmp_path).read_bytes() == BODY
     assert victim.read_bytes() == b"mine" and not (tmp_path / "toy/file.bin").is_symlink()
 

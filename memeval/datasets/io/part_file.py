@@ -78,15 +78,24 @@ def _open_locked(path: Path) -> int:
         if path.is_symlink():
             path.unlink(missing_ok=True)
 
-        file = os.open(path, flags, 0o644)
+        try:
+            file, is_ours = os.open(path, flags, 0o644), True
+        except PermissionError:
+            if not path.exists():
+                raise
+
+            # Reading is enough to lock another user's file.
+            file, is_ours = os.open(path, flags & ~(os.O_RDWR | os.O_CREAT)), False
+
         fcntl.flock(file, fcntl.LOCK_EX)
         status = os.fstat(file)
         is_plain = stat.S_ISREG(status.st_mode) and status.st_nlink <= 1
         with suppress(FileNotFoundError):
-            if not is_plain or status.st_uid != os.geteuid():
-                path.unlink()
             # While this process waited, the file may have become the target.
-            elif os.path.samestat(status, path.stat(follow_symlinks=False)):
-                return file
+            if os.path.samestat(status, path.stat(follow_symlinks=False)):
+                if is_plain and is_ours and status.st_uid == os.geteuid():
+                    return file
+
+                path.unlink()
 
         os.close(file)
