@@ -159,6 +159,7 @@ FAULTY = {
     "case not an object": ([case(), 5], "case 2: is an integer, not an object"),
     "no id": ([{**case(), "case_id": None}], "case 1: field 'case_id' is null"),
     "no chunks": ([case(chunks=[])], "case 1 'north': field 'chunks' is empty"),
+    "chunks missing": ([{"case_id": "north"}], "case 1 'north': field 'chunks' is missing"),
     "chunks no list": (
         [case(chunks="x")],
         "case 1 'north': field 'chunks' is a string, not a list",

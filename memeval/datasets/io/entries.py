@@ -139,7 +139,7 @@ class Place(Struct, frozen=True):
         return entry if len(self.mistakes.messages) == before else None
 
     def _note_unknown(self, fields: Mapping[str, Any], wanted: type[Entry]) -> None:
-        known = wanted.__struct_fields__
+        known = wanted.__struct_encode_fields__
         for name in fields:
             if name in known:
                 continue

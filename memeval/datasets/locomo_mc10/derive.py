@@ -2,7 +2,7 @@
 choices drawn from other questions' answers.
 
 They replace the published file if it is not available. The published wrong choices were written for
-each question, these were not, so the figures of the two can't be compared.
+each question, but these were not, so the figures of the two can't be compared.
 """
 
 import random

@@ -6,6 +6,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, ClassVar
 
+from msgspec import field
+
 from memeval.datasets.contract import LoadedDataset
 from memeval.datasets.grouping import repeated
 from memeval.datasets.io.entries import Items, Mistakes, Place
@@ -46,9 +48,10 @@ class GenericNetOps(OwnFile):
 
 
 class CaseEntry(OwnCase, frozen=True, kw_only=True):
-    """A case with its chunks as turns; invalid `chunks` are kept, so that messages name them."""
+    """A case with its chunks as sessions of turns; messages still name the chunks."""
 
-    aliases: ClassVar[Mapping[str, str]] = {"chunks": "sessions"}
+    aliases: ClassVar[Mapping[str, str]] = {}
+    sessions: Items = field(name="chunks")
     questions: Items
 
 
@@ -89,13 +92,13 @@ class NetOpsReader(OwnReader):
         if not isinstance(value, dict):
             return value
 
-        case = {"chunks": None, **value}
+        case = dict(value)
         # Own data has these fields, but this schema does not.
-        for name in case.keys() & {"sessions", "operations", "meta"}:
+        for name in case.keys() & {"operations", "meta"}:
             self.mistakes.unread[f"case.{name}"] += 1
             del case[name]
 
-        if not isinstance(case["chunks"], list) or not case["chunks"]:
+        if not isinstance(case.get("chunks"), list) or not case["chunks"]:
             return case
 
         names, sessions = [], []
@@ -106,7 +109,7 @@ class NetOpsReader(OwnReader):
         for name, _ in repeated(filter(None, names)):
             place.add(f"session {quoted(name)} is interrupted; its chunks must be consecutive")
 
-        return case | {"sessions": sessions}
+        return case | {"chunks": sessions}
 
 
 def _session_and_turn(value: Any) -> tuple[str, Any]:
