@@ -99,8 +99,8 @@ def _unparsed_error(word: str) -> UserError:
         "\"prompt.file='a=b.txt'\""
     ]
     if not equals:
-        hints = [f"a command comes first:  python -m memeval {word} ..."] * word.isidentifier()
-        hints.append(HELP)
+        hint = f"if it is a command, put it first:  python -m memeval {word} ..."
+        hints = [hint, HELP] if word.isidentifier() else [HELP]
     elif value.startswith("~/"):
         hints = [f"the shell does not replace ~ there:  {key}=$HOME{value[1:]}"]
     elif "'" not in value:
