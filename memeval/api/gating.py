@@ -33,7 +33,7 @@ def gate(
     must_pass: Sequence[str] = (),
     metric: str | None = None,
 ) -> Gate:
-    """Tests whether a run is worse than its baseline, like `compare`.
+    """Tests whether a run is worse than its baseline, in the same way as `compare`.
 
     A loss below `margin` is never called worse; with `non_inferior` the run fails unless a loss of
     that size is ruled out. Both are in percentage points. `must_pass` are ids of questions that

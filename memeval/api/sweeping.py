@@ -175,7 +175,7 @@ def plan(*overrides: str, exact: bool = False, **settings: Any) -> Forecast:
     """Work and cost of a run or a sweep: runs, calls, tokens, dollars, minutes, and the detectable
     differences. Nothing is run.
 
-    `exact` examines every open question. Raises `UserError` if a run can't be made.
+    `exact` composes every open question. Raises `UserError` if a run can't be made.
     """
     words = _words(overrides, settings)
 

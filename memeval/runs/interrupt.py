@@ -253,7 +253,7 @@ def say(message: str) -> None:
 
 
 def leave(status: int) -> int:
-    """Keeps leftovers of other code from keeping the process alive; returns the status."""
+    """Prevents leftovers of other code from keeping the process alive; returns the status."""
     for thread in threading.enumerate():
         if thread.name.startswith(DISCARD):
             thread.join()

@@ -46,7 +46,7 @@ FURTHER_FONTS = (
     *("Hiragino Sans", "Apple SD Gothic", "Arial Unicode", "Microsoft YaHei", "Yu Gothic"),
     *("Malgun Gothic", "Noto Emoji"),
 )
-"""How the names of fonts begin that are used, if installed, for what matplotlib's font lacks."""
+"""First words of the names of fonts for characters that matplotlib's font lacks."""
 
 
 def draw_all(plots: Mapping[str, Plot], folder: Path) -> list[Path]:

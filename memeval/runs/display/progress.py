@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 EVERY_S = 60.0
 """Seconds between two plain lines."""
 LONG_S = 10.0
-"""Seconds until the first plain line, and at least between a line and that of a stage's end."""
+"""Seconds until the first plain line, and least seconds from a line to that of a stage's end."""
 BEAT_S = 1.0
 """Seconds between two checks for progress to show."""
 FEWEST = 5
@@ -145,7 +145,7 @@ class Display(ABC):
         self.live = LiveFigures()
         self._began = clock()
         self._next = self._quiet_until = self._began + LONG_S
-        """When the next plain line is due, and from when on a stage may report its end."""
+        """Times at which the next plain line is due, and from which a stage may report its end."""
         self._guard = threading.Lock()
         self._screen: Live | None = None
         """None if standard error is not a terminal."""

@@ -170,5 +170,5 @@ class PrepareLauncher(Callback):
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         loky = sys.modules.get("joblib.externals.loky")
         if loky is not None:
-            # At exit little time would be left to its processes, and it warns of what they leave.
+            # At exit, its processes get little time, and it warns of files that they leave.
             loky.get_reusable_executor().shutdown()

@@ -153,7 +153,7 @@ class Publisher:
         self._end()
 
     def _end(self) -> str:
-        """Closes the connection, which ends the process; returns the way it ended."""
+        """Closes the connection, which ends the process; returns how it ended."""
         process, output = self.process, self._output
         self.process = self._output = None
         if self._connection is not None:
