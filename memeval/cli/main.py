@@ -163,7 +163,7 @@ def _complete_command(arguments: list[str]) -> bool:
             if name.startswith(first):
                 print(name)
 
-    return bool(rest) and first in OWN_HELP
+    return bool(rest) and first.isidentifier() and (first in OWN_HELP or first not in COMMANDS)
 
 
 def _split_command(arguments: list[str]) -> tuple[str, list[str]]:

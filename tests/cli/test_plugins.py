@@ -318,6 +318,7 @@ def test_completion_lists_options_of_packages(site: Path, tmp_path: Path) -> Non
         ("plan system=echo", {"system=echo_five", "system=echo_last"}),
         ("verif", {"verify"}),
         ("list system=echo", set()),
+        ("lits system=echo", set()),
     ):
         words = f"memeval {line}"
         done = completed(
