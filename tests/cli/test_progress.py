@@ -341,3 +341,9 @@ def test_bars_show_each_stage_and_the_figures_of_the_run_once() -> None:
     assert prepare.startswith("prepare ") and prepare.endswith(" 10/10 10 reused")
     assert answer.startswith("answer ")
     assert answer.endswith(" 20/100 1.0/s 1 min 20 s 1 failed, acc 100.0")
+
+    console.width = 40
+    with console.capture() as capture:
+        console.print(progress.draw())
+
+    assert len(capture.get().splitlines()) == 2, "a stage keeps to its line"

@@ -268,7 +268,7 @@ class RunDisplay(Display, Stages):
                 Text(f"{count.done:>{len(str(count.total))}}/{count.total}", "green"),
                 # Reused items take no time: only new ones determine the rate.
                 Text(rate(count.done - count.reused, now - self._began)),
-                Text(duration(left) if left else ""),
+                Text(duration(left) if left else "", no_wrap=True),
                 Text(remark, no_wrap=True),
             )
 
