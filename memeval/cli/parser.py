@@ -108,7 +108,7 @@ def _file(text: str) -> str:
 
 def _names(text: str) -> str:
     if text.endswith(","):
-        message = f"{one_line(text, 80)} ends with a comma: no space may follow one"
+        message = f"'{one_line(text, 80)}' ends with a comma: write the names without spaces"
         raise argparse.ArgumentTypeError(message)
 
     return text

@@ -139,7 +139,7 @@ def test_different_judges_are_compared_only_if_forced(home: Path, keys: dict[str
         (["compare", "--last", "1"], "only one run: "),
         (["compare", "--last", "0"], "--last must be at least 1, not 0"),
         (["compare", "--last", "x"], "compare: argument --last: invalid int value: 'x'"),
-        (["compare", "--metric", "f1,", "tokens"], "f1, ends with a comma: no space"),
+        (["compare", "--metric", "f1,", "tokens"], "'f1,' ends with a comma: write the names"),
         (["compare", "system=oracle", "--al-pairs"], "compare: unrecognized arguments: --al-pairs"),
         (["list", "sistem=oracle"], "unknown filter 'sistem'. Did you mean: system"),
         (["show"], "show: the following arguments are required: RUN"),
