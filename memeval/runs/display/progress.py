@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 EVERY_S = 60.0
 """Seconds between two plain lines."""
 LONG_S = 10.0
-"""Seconds until the first plain line, and least seconds from a line to that of a stage's end."""
+"""Seconds until the first plain line, and minimum between a line and a stage's last line."""
 BEAT_S = 1.0
 """Seconds between two checks for progress to show."""
 FEWEST = 5
