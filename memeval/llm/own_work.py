@@ -22,8 +22,7 @@ T = TypeVar("T")
 Clock = Callable[[], float]
 
 UNSURE_SHARE, UNSURE_S = 0.1, 0.0005
-"""A duration counts as unmeasured if its uncertain part exceeds this share of it plus
-`UNSURE_S`."""
+"""A duration counts as unmeasured if its uncertain part exceeds this share of it + `UNSURE_S`."""
 SWITCH_S = 0.01
 """Longer waits of a thread are not for Python's lock, which is released every 5 ms."""
 

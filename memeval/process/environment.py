@@ -1,4 +1,4 @@
-"""Environment variables: for other packages, and temporary ones."""
+"""Environment variables that other packages read, and temporary changes of variables."""
 
 import os
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,4 @@
-"""Temporary folders are named after their process, so that the folders of a killed process can be
-recognised and removed.
-"""
+"""Temporary folders, named after their process: those of killed processes are removed."""
 
 import os
 import re
@@ -20,7 +18,7 @@ _OWNER = re.compile(r"\d{1,10}(?:-\d+)?")
 _TEMPORARY = "memeval-"
 _OWNED = re.compile(rf"{_TEMPORARY}[a-z0-9]+-(\d{{1,10}}-\d+)-")
 _UNOWNED = re.compile(rf"{_TEMPORARY}(mem0|package|plan)-[a-z0-9_]{{8}}$")
-"""Names without the owner: of folders used for minutes, and those that earlier versions made."""
+"""Names without an owner: folders that are used for minutes, and those of earlier versions."""
 _CHECKED: set[Path] = set()
 
 

@@ -67,9 +67,7 @@ def make_folder(what: str, *, guarded: bool = True) -> Path:
 
 
 def adopt_folder(folder: Path) -> None:
-    """From now on, the folder is removed with this process, and all processes that name it are
-    killed.
-    """
+    """From now on, the folder and all processes that name it end with this process."""
     with _lock:
         _folders.add(str(folder))
         _tell(f"+ folder {folder}")

@@ -46,9 +46,7 @@ class EndpointReranker(Reranker):
     """
 
     def __init__(self, endpoint: Endpoint, model: str, cache: ReplyCache, origin: str) -> None:
-        """`origin` names the run: calls that it paid for before a crash still count as billed to
-        it.
-        """
+        """`origin` names the run: calls that it paid for before a crash still count as billed."""
         self._endpoint, self._model = endpoint, model
         self._address = endpoint.settings.base_url
         self._calls = CachedCalls(cache, origin, endpoint.lose_store)

@@ -50,9 +50,7 @@ def read_needed(runs: Iterable[Path]) -> Needed:
 
 
 def _keys_of(folder: Path) -> set[tuple[str, str]]:
-    """Stage and key of everything that a run depends on. Raises the errors of an unreadable
-    `run.json`.
-    """
+    """Stage and key of all that a run depends on. Raises the errors of an unreadable `run.json`."""
     repeats = RunSummary.read(folder).identity["keys"]
     keys = set()
     for repeat in repeats:

@@ -129,8 +129,7 @@ NOTHING = "(nothing)"
 async def take_notes(
     parts: SystemContext, template_name: str, *, before: str, said: tuple[str, ...], budget: int
 ) -> str | None:
-    """The model's notes, up to `budget` tokens; empty if there are none, None if no reply is
-    usable."""
+    """The model's notes (at most `budget` tokens, may be empty); None if no reply is usable."""
     template = load_builtin(template_name)
     prompt = NotesPrompt(
         before=before,

@@ -62,8 +62,7 @@ class SystemSettings:
     """
 
     is_served: ClassVar[bool] = False
-    """Whether the memory is another program or service, whose code and calls memeval does not
-    see."""
+    """Whether the memory is another program or service: memeval can't see its code or calls."""
 
     def __post_init__(self) -> None:
         _check_bounds(self, "system")
@@ -181,9 +180,7 @@ class SystemContext:
     run_sync: Callable[[Awaitable[Any]], Any]
     """Waits for an awaitable from a worker thread, for libraries with synchronous callbacks."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Other values: `origin` names the run; `imagined` is true for an estimate, which sends no
-    requests.
-    """
+    """Other values: `origin` names the run; `imagined` is true for an estimate (no requests)."""
     reranker: Callable[[str], Reranker | None] = build_named
     """Builds the run's reranker; returns None if nothing is reranked.
 
@@ -272,9 +269,7 @@ class MemorySystem(ABC):
 
     @classmethod
     def flags(cls, settings: Any) -> tuple[str, ...]:
-        """Words for the column `flags` of every table: caveats for comparisons with other systems
-        under these settings.
-        """
+        """Words for the column `flags` of every table: caveats for comparisons, by the settings."""
         return ()
 
     @classmethod

@@ -39,9 +39,7 @@ class Tool:
     question.
     """
     writes: bool = False
-    """Whether it changes the memory: then only the writer gets it, since all questions of a case
-    share one memory.
-    """
+    """Whether it changes the memory: then only the writer gets it, as questions share a memory."""
 
 
 def object_schema(required: Sequence[str] = (), **properties: Mapping[str, Any]) -> dict[str, Any]:

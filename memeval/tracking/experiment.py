@@ -56,9 +56,7 @@ def prepare_experiment(
     experiment: Experiment | None,
     summary: RunSummary,
 ) -> str:
-    """Creates a missing experiment, or adds the columns of a run to the shared view of an existing
-    one; returns its id.
-    """
+    """Creates an experiment, or adds a run's columns to the existing one's view; returns its id."""
     if experiment is None:
         return create_experiment(client, store, name, summary)
 

@@ -153,9 +153,7 @@ def rounded_figures(summary: RunSummary) -> dict[str, str]:
 
 
 def description(summary: RunSummary, report: str, own_note: str = "") -> str:
-    """Description at the top of the page: the user's own note, the cell in a sentence, its
-    report.
-    """
+    """The page's description: the user's own note, the cell in a sentence, its report."""
     # The page shows the run's name already.
     if report.startswith("# "):
         report = report.partition("\n")[2]

@@ -29,8 +29,7 @@ DEFAULT_DATABASE = "mlflow.db"
 """MLflow's default store, in the working directory."""
 
 LOCK_WAIT_S = 120.0
-"""Seconds for which one process waits for another that is creating the store or logging the same
-run."""
+"""Seconds that a process waits for another that creates the store or logs the same run."""
 
 SQLITE = "sqlite:///"
 SQLITE_BY_DRIVER = "sqlite+pysqlite:///"

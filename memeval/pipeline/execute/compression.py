@@ -14,9 +14,7 @@ ROLLING_TURNS = 40
 PAIRS, CHUNKS = "pairs", "chunks"
 """Units in which `compression_turn` and `retain_recent` count."""
 Compressions = Mapping[int, int]
-"""The cuts of a window: number of chunks ingested before each cut, and how many of the newest it
-keeps.
-"""
+"""The cuts of a window: chunks ingested before each, and the number of the newest that it keeps."""
 
 
 class _Pair(Struct, frozen=True):

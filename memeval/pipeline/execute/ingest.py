@@ -16,8 +16,7 @@ CUT_REPLIES = "cut_replies"
 
 
 async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> IngestHealth:
-    """Health as the system reports it, else from its calls: each failed or cut call loses a
-    chunk."""
+    """Health as the system reports it; else each failed or cut call counts as a lost chunk."""
     health = await watched.call("health")
     if health is None:
         # Several calls for one chunk may fail: the loss can't exceed the number of chunks.

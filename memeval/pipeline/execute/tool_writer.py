@@ -35,7 +35,7 @@ FORGET, CORRECT = CHANGES = (OperationKind.FORGET.value, OperationKind.CORRECT.v
 ADD = "add_memory"
 """Name of the tool that is added to memories without a tool for writing."""
 SHOWN = 10
-"""`top_k` while the memory is written: runs with another one reuse it, so it can't depend on it."""
+"""`top_k` while the memory is written, for any `top_k` of the run: all such runs share it."""
 
 
 @contextmanager

@@ -1,6 +1,4 @@
-"""One call of a system's method, its time limit, and the source location in the user's code at
-which it failed.
-"""
+"""One call of a system's method: its time limit, and where it failed in the user's code."""
 
 import inspect
 import signal

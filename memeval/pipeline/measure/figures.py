@@ -364,8 +364,7 @@ def total_health(ingests: Iterable[Ingest]) -> IngestHealth:
 
 
 def found_nothing(records: Sequence[Record], ingests: Sequence[Ingest]) -> bool:
-    """Whether a memory that reports its results found nothing at all, which makes figures
-    meaningless."""
+    """Whether a memory that reports its results found nothing at all: figures are meaningless."""
     if not any(ingest.row.chunks for ingest in ingests):
         return False
 

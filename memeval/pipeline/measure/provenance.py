@@ -46,9 +46,7 @@ PROTOCOL = "protocol"
 """Tag with the choices that must be equal in comparable figures, in one line."""
 
 DETERMINISTIC, OWN_PROMPT = "deterministic", "own_prompt"
-"""Tags that state whether the offline reader answered, and whether a prompt other than the cell's
-was used.
-"""
+"""Tags: the offline reader answered; a prompt other than the cell's was used."""
 
 DATA = "data_"
 """Prefix of the tags of the data."""
@@ -283,8 +281,7 @@ def protocol(config: RunConfig, sha256: str, judge: JudgeIdentity | None) -> str
 
 
 def config_yaml(cell: Cell) -> str:
-    """The resolved config as YAML, without settings that only affect how a run is stored or
-    shown."""
+    """The resolved config as YAML, without settings that only affect storage or display."""
     system = {"name": cell.config.system["name"], **system_settings(cell.source)}
     for name in ("class", *sorted(SHARED_SETTINGS)):
         if name in cell.config.system:

@@ -30,8 +30,7 @@ class Ingest(Struct, frozen=True):
     seed: int
     row: IngestRow
     usage: tuple[Usage, ...]
-    """As the run counts them: usages paid for by another run or an earlier repeat count as
-    cached."""
+    """As the run counts them: those paid for by another run or an earlier repeat as cached."""
 
 
 def records(cell: Cell, finished: Finished) -> Iterator[Record]:

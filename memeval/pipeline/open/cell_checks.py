@@ -1,5 +1,4 @@
-"""Checks that the parts of a cell are compatible: judge, granularity and models with its data
-set."""
+"""Checks that the parts of a cell are compatible: judge, granularity, models and data set."""
 
 from dataclasses import replace
 

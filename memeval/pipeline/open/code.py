@@ -1,5 +1,4 @@
-"""The code of each stage: an edit in a checkout repeats only the stages that use the edited
-code."""
+"""The code of each stage: an edit in a checkout repeats only the stages that use it."""
 
 from __future__ import annotations
 

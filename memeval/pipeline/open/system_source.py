@@ -45,8 +45,7 @@ class Source(ABC):
     """Words that every table shows next to the source's figures."""
 
     def check_use(self, *, reader: str, writer: str) -> None:
-        """Raises `UserError` for settings that are incompatible with the cell's reader and
-        writer."""
+        """Raises `UserError` for settings incompatible with the cell's reader or writer."""
 
     @abstractmethod
     def digests(self) -> Digests:

@@ -162,9 +162,7 @@ class OpenAIEmbedder(Embedder):
         }
 
     def _is_sound(self, value: bytes) -> bool:
-        """Whether a stored vector is usable. Like the first reply, the first sound vector decides
-        the model's width.
-        """
+        """Whether a stored vector is usable. The first sound vector decides the model's width."""
         vector, _ = read_timed_value(value)
         if not sound_vector(vector, self.width):
             return False

@@ -12,7 +12,7 @@ from memeval.llm.leases import lock_of
 from memeval.store.postgres.database import LEASE_S, RENEW_S, Database
 
 TAKE_OVER_S = RENEW_S + 1.0
-"""Time for which a lease must have lapsed before its locks are taken over."""
+"""Seconds for which this process must see a lease as lapsed before it takes over its locks."""
 
 _LIVE = (
     "EXISTS (SELECT 1 FROM memeval_holders h WHERE h.holder = l.holder AND "
@@ -32,7 +32,7 @@ _LAPSED = f"SELECT 1 FROM memeval_locks l WHERE name = :name AND number = :numbe
 
 
 class _Lapse(Struct):
-    """The time since this process first saw that a lease has lapsed."""
+    """When this process first and last saw that a lease had lapsed, on the monotonic clock."""
 
     first: float
     last: float

@@ -177,8 +177,7 @@ async def _over_http(
 
 
 def _watcher(on_break: Callable[[BaseException], None]) -> Callable[..., Any]:
-    """A hook of the client that watches replies, because the library does not report how they
-    end."""
+    """A hook of the client that watches replies: the library does not report how they end."""
     import httpx
 
     class Body(httpx.AsyncByteStream):

@@ -1,6 +1,4 @@
-"""The installed mem0ai library: its active parts, a new memory, and its calls to the cell's
-embedder and model.
-"""
+"""The installed mem0ai library: its active parts, a new memory, its calls to the cell's models."""
 
 from __future__ import annotations
 

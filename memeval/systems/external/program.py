@@ -284,9 +284,7 @@ class Program:
                 self._stderr.append(line.decode("utf-8", "replace"))
 
     async def stop(self) -> None:
-        """Closes the input, waits for the process to end, then kills it with everything it has
-        started.
-        """
+        """Closes the input and waits; then kills the process with all that it has started."""
         self._input.close()
         try:
             await self._ends_within(STOP_S)

@@ -1,5 +1,4 @@
-"""The interface of a memory outside this process, and the service that an estimate calls
-instead."""
+"""The interface of a memory outside this process, and its replacement in an estimate."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
