@@ -659,7 +659,7 @@ def test_excel_file_without_its_library_is_refused(
 
     monkeypatch.setattr("memeval.errors.find_spec", lambda name: None)
     with pytest.raises(
-        UserError, match=r"saved as CSV, .* needs openpyxl, which is not"
+        UserError, match=r"save it as CSV, or read it with openpyxl, which is not"
     ) as refused:
         data(["import", str(source), "--into", str(tmp_path / "x.json")])
 

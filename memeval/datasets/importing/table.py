@@ -139,7 +139,7 @@ def read_excel(
 
     Raises `UserError` if it can't be read, or exceeds a limit for archives.
     """
-    needed = f"unless it is saved as CSV, {path} needs openpyxl"
+    needed = f"{path} is an Excel file: save it as CSV, or read it with openpyxl"
     require_library("openpyxl", needed, "excel")
 
     import openpyxl  # type: ignore[import-untyped]
