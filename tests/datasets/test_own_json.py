@@ -617,6 +617,7 @@ def test_aliases_of_fields_are_read_and_noted_once(
         ({"role": "a", "content": 5}, "turn 0: field 'content' is an integer, not a string"),
         ({"rol": "a", "content": "x"}, "field 'rol' is not in the schema (did you mean"),
         ({"role": "a"}, "turn 0: field 'text' is missing"),
+        ({"role": "a", "content": "x", "timestamp": 5}, "field 'timestamp' is '5', not a time"),
     ],
 )
 def test_mistakes_in_aliases_are_refused(

@@ -100,6 +100,8 @@ class Place(Struct, frozen=True):
     location: str
     """As messages name it: `case 3 'north', question 'q7'`."""
     mistakes: Mistakes
+    aliases: dict[str, str] = field(default_factory=dict)
+    """The alias that the object here has for a field, by field: messages name the alias."""
 
     def part(self, name: str) -> Place:
         """The place of a part of the object here."""
@@ -107,8 +109,10 @@ class Place(Struct, frozen=True):
 
     def add(self, what: str, *, name: str = "") -> None:
         """Notes a mistake of the object here, or of its field `name`."""
-        field = f"field {quoted(name)} " if name else ""
-        self.mistakes.messages.append(f"{self.location}: {field}{what}")
+        if name:
+            what = f"field {quoted(self.aliases.get(name, name))} {what}"
+
+        self.mistakes.messages.append(f"{self.location}: {what}")
 
     def read(self, value: Any, wanted: type[E]) -> E | None:
         """The object here as a record; None if it has a mistake."""
@@ -117,8 +121,10 @@ class Place(Struct, frozen=True):
             return None
 
         before = len(self.mistakes.messages)
-        aliases = {wanted.aliases[name]: name for name in value if name in wanted.aliases}
-        for name, other in aliases.items():
+        self.aliases.update(
+            (wanted.aliases[name], name) for name in value if name in wanted.aliases
+        )
+        for name, other in self.aliases.items():
             self.mistakes.aliases_used[other, name] += 1
             if name in value:
                 self.add(f"is an alias of '{name}': use only one of them", name=other)
@@ -129,7 +135,7 @@ class Place(Struct, frozen=True):
             entry = convert(fields, wanted)
         except ValidationError as error:
             name, what = _mistake(fields, error)
-            self.add(what, name=aliases.get(name, name))
+            self.add(what, name=name)
             return None
         except UnicodeEncodeError:
             # In a field that can't be a string.
