@@ -86,7 +86,7 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 
 def _one_line_cells(cells: Cells) -> Cells:
-    """A table whose cells have one line each, and whose last column has a heading."""
+    """A table with one line per cell, and a heading for the last column."""
     header, *rows = map(_one_line_row, cells)
     return [[name or "letters" for name in header], *rows]
 

@@ -257,8 +257,8 @@ def without_warning(word: str) -> str:
 
 
 def _runs_labelled(word: str, known: Sequence[Run]) -> list[Run]:
-    """The runs whose label is the word, or otherwise those whose system is, or otherwise those
-    whose label or name begins with it.
+    """The runs with the word as their label; if there are none, as their system; if there are none,
+    as the beginning of their label or name.
     """
     wanted = without_warning(word).strip()
     if not wanted:

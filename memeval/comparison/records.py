@@ -91,6 +91,12 @@ class Difference:
     """Reasons against the comparison, if `--force` was used."""
     among: int = 1
     """Number of differences whose p were adjusted together, including this one."""
+    sent_alike: int | None = None
+    """Questions on which both sent the same to the same reader; determined only if no question has
+    different values.
+    """
+    why_alike: str = ""
+    """Explanation of equal prompts, with numbers."""
 
     @property
     def p(self) -> float | None:
@@ -106,13 +112,6 @@ class Difference:
     def common_share(self) -> float:
         """Share of these questions that the other run also scored."""
         return self.result.count / self.most_scored
-
-    sent_alike: int | None = None
-    """Questions on which both sent the same to the same reader; determined only if no question has
-    different values.
-    """
-    why_alike: str = ""
-    """Explanation of equal prompts, with numbers."""
 
     @property
     def same_prompts(self) -> bool:

@@ -46,7 +46,7 @@ class OpsEvalSettings(DatasetSettings):
     With `knowledge`, a part is asked with the solutions of the other parts in memory.
     """
     fold_seed: int = at(PREPARE, 0)
-    """Determines which items belong to which part."""
+    """Determines the items of each part."""
 
 
 class OpsEval(Dataset):
