@@ -28,7 +28,7 @@ class GateOutcome(StrEnum):
 
     WORSE = "worse"
     INFERIOR = "not shown to be non-inferior"
-    MUST_PASS = "a required question does not pass"
+    MUST_PASS = "a question that must pass does not"
     INCONCLUSIVE = "inconclusive"
     UNCHANGED = "unchanged"
     BETTER = "better"
