@@ -51,7 +51,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
 def add_entry(connection: sqlite3.Connection, key: str, entry: CachedEntry) -> bool:
     """Adds an entry, unless its key is stored already; returns whether it did."""
     added = connection.execute(
-        "INSERT OR IGNORE INTO entries (key, value, origin) VALUES (?, ?, ?)",
+        "INSERT INTO entries (key, value, origin) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         (key, entry.value, entry.origin),
     )
     # The checksum must match the stored value, and another process may have stored its own first.

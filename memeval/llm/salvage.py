@@ -96,9 +96,9 @@ def _copy_entries(damaged: Path, target: sqlite3.Connection) -> int:
         entry = None
         if key in seals:
             entry = sound_entry((key, value, origin, *seals[key]))
-        elif isinstance(value, bytes) and isinstance(json_or_none(value), dict):
+        elif isinstance(value, bytes) and isinstance(origin, str):
             # An entry whose checksum could not be read must at least be JSON.
-            entry = CachedEntry(value, origin)
+            entry = CachedEntry(value, origin) if isinstance(json_or_none(value), dict) else None
 
         if entry is not None:
             kept += add_entry(target, key, entry)

@@ -453,3 +453,15 @@ def test_repair_on_a_full_disk_is_repeated_later_and_loses_nothing(
     monkeypatch.undo()
     with closing(Cache(path, [].append)) as cache:
         assert len(cache.get_all(STORED)) >= len(STORED) - 40
+
+
+def test_column_of_a_later_version_that_needs_a_value_is_an_error(
+    sound: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "c.sqlite"
+    with closing(sqlite3.connect(path)) as later, closing(sqlite3.connect(sound)) as ours:
+        for (table,) in ours.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL").fetchall():
+            later.execute(table.replace(") WITHOUT", ", more TEXT NOT NULL) WITHOUT"))
+
+    with closing(Cache(path)) as cache, pytest.raises(StorageError, match=r"entries\.more"):
+        cache.put_all({"0": b"{}"}, "run")
