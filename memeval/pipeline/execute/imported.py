@@ -265,7 +265,7 @@ class RankedAnswers(MemorySource):
 def _unasked(
     listed: Iterable[str], known: frozenset[str], asked: Container[str]
 ) -> dict[str, Sequence[str]]:
-    """The ids in a file without a question, and those whose question was not asked."""
+    """The ids in a file that no question has, and those of questions that were not asked."""
     unknown, not_asked = [], []
     for question_id in listed:
         if question_id not in known:

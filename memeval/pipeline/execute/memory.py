@@ -29,7 +29,7 @@ from memeval.text.value_search import plain
 from memeval.text.words import search_terms
 
 META = "meta.json"
-"""File that describes the making of a memory, for people to read."""
+"""File that describes for people how a memory was built."""
 RARE_SHARE = 0.01
 """A word is rare if it occurs in at most this share of the turns, or in only one."""
 
@@ -115,7 +115,7 @@ async def load_memory(
 
 
 def describe_memory(cell: Cell, identity: Mapping[str, str]) -> dict[str, Any]:
-    """Describes the making of a memory for people; never used for loading.
+    """Describes for people how a memory was built; never used for loading.
 
     Cells that differ only in other settings share the memory; the first cell is described.
     """
