@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from memeval.config.resolve import resolve
 from memeval.config.schema import ReaderConfig, RunConfig, WriterConfig
 from memeval.errors import UserError
 from memeval.packages.data import config_of
-from memeval.pipeline.execute.progress import Progress
+from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import is_built_in
 from memeval.pipeline.open.opening import open_cell
@@ -28,7 +28,8 @@ from memeval.process.leftovers import owner
 from memeval.results import CONFIG_FILE, Record, is_imported, json_line, read_records
 from memeval.results.prices import UNKNOWN_PROVIDER, provider_of
 from memeval.results.run import Run
-from memeval.runs.cell import MakeRun, complete_cell
+from memeval.runs.cell import run_alone
+from memeval.runs.schedule import MakeRun
 from memeval.statistics.proportions import wilson_interval
 from memeval.systems.registry import system_class
 from memeval.text.redaction import holds_replacement
@@ -86,8 +87,11 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
     return _agreement("answers", drawn, again)
 
 
-def _complete(cell: Cell, make_run: MakeRun | None = None) -> dict[str, Record]:
-    complete_cell(cell, lambda: nullcontext(Progress()), make_run)
+def _complete(cell: Cell, make_run: MakeRun = CellRun) -> dict[str, Record]:
+    outcome = run_alone(cell, make_run=make_run, quiet=True)
+    if outcome.error is not None:
+        raise outcome.error
+
     records = read_records(cell.folder / "records.jsonl")
     return {record.question_id: record for record in records}
 
@@ -120,6 +124,7 @@ def _config(run: Run, drawn: Sequence[Record]) -> RunConfig:
         config.system = {"name": IMPORTED}
 
     config.num_runs, config.tracking.name, config.plots = 1, "none", False
+    config.confirm_above_usd = None
     config.prices = None  # a path of the package is not read
     return config
 

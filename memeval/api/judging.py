@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from memeval.api.arguments import check_types
 from memeval.api.finished import FinishedRun
 from memeval.api.overrides import as_overrides
-from memeval.api.running import progress_of
 from memeval.api.selecting import select_run
 from memeval.api.threads import composing, in_thread
 from memeval.config.overrides import full_override
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from memeval.pipeline.open.cell import Cell
     from memeval.pipeline.open.models import Models
     from memeval.results.calibration import Calibration
-    from memeval.runs.cell import MakeRun
+    from memeval.runs.schedule import MakeRun
 
 ONLY_LISTED, JUDGED_BY, RANKED = "--only-listed", "--judged-by=", "--ranked"
 """Options of `evaluate` to keep in the command that repeats a run."""
@@ -69,15 +68,13 @@ def evaluate(
     words = [*overrides, *as_overrides(settings)]
 
     def work() -> FinishedRun:
-        from memeval.runs.cell import complete_cell, refuse_stopped
+        from memeval.runs.cell import run_alone
 
         job = imported_run(
             str(answers), words, only_listed=only_listed, judged_by=judged_by, ranked=ranked
         )
-        show = progress_of(job.cell.name, progress)
-        summary = complete_cell(job.cell, show, job.make_run).summary
-        refuse_stopped(summary)
-        return FinishedRun(job.cell.folder, summary)
+        outcome = run_alone(job.cell, make_run=job.make_run, quiet=not progress)
+        return FinishedRun(job.cell.folder, outcome.complete_summary())
 
     return in_thread(work).result()
 
@@ -221,6 +218,7 @@ def probe(
     """`judge_probe`, in this thread; `KIND=FILE` sets the kind of a file's rows."""
     from memeval.calibration.probe import probe_judge
     from memeval.pipeline.open.opening import open_cell
+    from memeval.runs.display.progress import RunDisplay
     from memeval.runs.job import check_writable
     from memeval.runs.loop import run_loop
     from memeval.runs.spending import refuse_limits
@@ -236,7 +234,7 @@ def probe(
     check_writable()
     cell = open_cell(config, "")
     refuse_limits(cell, "judge probe")
-    with progress_of(f"probe {cell.config.judge.name}", progress)() as shown:
+    with RunDisplay(f"probe {cell.config.judge.name}", quiet=not progress) as shown:
         return run_loop(probe_judge(cell, chosen, shown, inject=inject))
 
 

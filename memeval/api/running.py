@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from memeval.runs.compose.words import reorder_arguments
 from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
-    from memeval.pipeline.execute.progress import Progress
     from memeval.pipeline.open.cell import Cell
 
 
@@ -65,24 +63,12 @@ def single_run_words(overrides: Sequence[str], settings: Mapping[str, Any]) -> l
 
 def run_here(words: Sequence[str], *, progress: bool) -> FinishedRun:
     """`run`, in this thread."""
-    from memeval.runs.cell import complete_cell, refuse_stopped
+    from memeval.runs.cell import run_alone
     from memeval.runs.job import check_writable
-    from memeval.runs.spending import confirm_run
 
     check_writable()
     cell = compose_cell(words)
-    confirm_run(cell)
-    summary = complete_cell(cell, progress_of(cell.name, progress)).summary
-    refuse_stopped(summary)
-    return FinishedRun(cell.folder, summary)
-
-
-def progress_of(name: str, shown: bool) -> Callable[[], AbstractContextManager[Progress]]:
-    """Returns a function that creates a run's progress display, or a silent one."""
-    from memeval.pipeline.execute.progress import Progress
-    from memeval.runs.display.progress import RunDisplay
-
-    return lambda: RunDisplay(name) if shown else nullcontext(Progress())
+    return FinishedRun(cell.folder, run_alone(cell, quiet=not progress).complete_summary())
 
 
 def compose_cell(words: Sequence[str]) -> Cell:

@@ -18,7 +18,7 @@ from memeval.api.notebook import LONGEST_LINE, Table, first_lines, list_html, ru
 from memeval.api.overrides import as_overrides, as_value, check_words, plain
 from memeval.api.threads import await_thread, composing, in_thread
 from memeval.comparison.paper.build import paper_table
-from memeval.errors import RefusedError, UserError, WorldError, unknown
+from memeval.errors import RefusedError, UserError, unknown
 from memeval.text.shown import counted, one_line
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def _words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
 
 
 def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
-    from memeval.runs.batch import run_plan
+    from memeval.runs.cell import run_plan
     from memeval.runs.compose.words import KEEPS_GOING
     from memeval.runs.display.sweep import SweepDisplay
     from memeval.runs.invocation import new_invocation
@@ -252,7 +252,7 @@ def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
     show = partial(SweepDisplay, quiet=not progress)
     ends = run_plan(plan, invocation, start, budgets={}, show=show)
     for outcome in ends.values():
-        if outcome.error is not None and not isinstance(outcome.error, UserError | WorldError):
+        if outcome.error is not None and outcome.failure is None:
             raise outcome.error  # a bug in memeval
 
     return _conclude(invocation)

@@ -49,7 +49,6 @@ from memeval.pipeline.open.opening import OpenedData, open_cell
 from memeval.process.private import private_umask
 from memeval.records import EvalCase, Role
 from memeval.results.prices import total_cost_usd
-from memeval.runs.cell import check_keys
 from memeval.runs.compose.config import compose_config
 from memeval.runs.display.progress import RunDisplay
 from memeval.runs.forecast.imagined import ImaginedConnections, ImaginedModels, Tally
@@ -57,7 +56,7 @@ from memeval.runs.forecast.past import ASSUMED_S
 from memeval.runs.forecast.totals import CallSums, Estimate, line_of
 from memeval.runs.job import check_writable
 from memeval.runs.loop import run_loop
-from memeval.runs.spending import refuse_confirmation
+from memeval.runs.spending import check_keys, refuse_confirmation
 from memeval.store.opening import open_store
 from memeval.text.shown import counted, one_line
 

@@ -30,7 +30,7 @@ def evaluate(arguments: Sequence[str]) -> int:
 
     Exit status 1 if the result is invalid.
     """
-    from memeval.runs.cell import run_cell
+    from memeval.runs.cell import run_alone
 
     options, words = PARSER.parse_known_args(list(arguments))
     file, overrides = split_words(words)
@@ -45,7 +45,7 @@ def evaluate(arguments: Sequence[str]) -> int:
         ranked=options.ranked,
     )
     invocation = current_invocation()
-    summary = run_cell(job.cell, invocation, make_run=job.make_run)
+    summary = run_alone(job.cell, invocation, make_run=job.make_run).complete_summary()
     show_comparison(invocation)
 
     return int(not summary.valid)

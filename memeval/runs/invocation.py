@@ -19,7 +19,7 @@ from msgspec.structs import asdict
 
 from memeval.config.filing import read_filing
 from memeval.config.paths import outputs_dir
-from memeval.errors import StorageError
+from memeval.errors import BudgetError, StorageError, UserError, WorldError
 from memeval.process.environment import environment
 from memeval.results.files import append_whole
 from memeval.results.private import make_folder, open_private
@@ -63,6 +63,19 @@ class FailedCell(Struct, frozen=True):
     """Exit status that the failure calls for."""
     message: str
     hints: list[str]
+
+
+def failed_cell(number: int, error: UserError | WorldError) -> FailedCell:
+    """A cell that could not be run: status 2 for the user's mistake, 1 for an outside fault."""
+    if isinstance(error, UserError):
+        return FailedCell(number, status=2, message=error.message, hints=list(error.hints))
+
+    command = "the same command"
+    if isinstance(error, BudgetError):
+        command += " with a larger budget"
+
+    hint = f"finished work is kept; {command} continues it"
+    return FailedCell(number, status=1, message=str(error), hints=[hint])
 
 
 class Invocation(Struct, frozen=True):

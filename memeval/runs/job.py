@@ -13,30 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from memeval.config.paths import outputs_dir, refusing_paths
 from memeval.config.schema import RunConfig
-from memeval.errors import BudgetError, UserError, WorldError
+from memeval.errors import UserError, WorldError
 from memeval.runs.compose.config import name_questions
 from memeval.runs.display.terminal import guard
 from memeval.runs.interrupt import listening
-from memeval.runs.invocation import FailedCell, current_invocation
+from memeval.runs.invocation import current_invocation, failed_cell
 from memeval.text.redaction import redacted
 
 if TYPE_CHECKING:
     from memeval.pipeline.open.cell import Cell
     from memeval.pipeline.open.opening import OpenedData
     from memeval.results import RunSummary
-
-
-def failed_cell(number: int, error: UserError | WorldError) -> FailedCell:
-    """A cell that could not be run: status 2 for the user's mistake, 1 for an outside fault."""
-    if isinstance(error, UserError):
-        return FailedCell(number, status=2, message=error.message, hints=list(error.hints))
-
-    command = "the same command"
-    if isinstance(error, BudgetError):
-        command += " with a larger budget"
-
-    hint = f"finished work is kept; {command} continues it"
-    return FailedCell(number, status=1, message=str(error), hints=[hint])
 
 
 def processes_of(launcher: Any) -> int:
@@ -63,8 +50,8 @@ def _run_job(composed: Any) -> float | None:
     from hydra.types import RunMode
     from omegaconf import OmegaConf
 
-    from memeval.runs.cell import run_cell
-    from memeval.runs.spending import check_single, confirm_run
+    from memeval.runs.cell import run_alone
+    from memeval.runs.spending import refuse_limits_of_sweep
 
     job = HydraConfig.get()
     # A single run of Hydra has no job number.
@@ -76,12 +63,20 @@ def _run_job(composed: Any) -> float | None:
     try:
         with refusing_paths():
             cell = open_job(composed, task)
-            check_single(cell, is_sweep=is_sweep)
-            confirm_run(cell, number)
-            processes = processes_of(job.launcher) if is_sweep else 1
-            return objective_of(cell, run_cell(cell, invocation, number, processes=processes))
+            processes = 1
+            if is_sweep:
+                refuse_limits_of_sweep(cell)
+                processes = processes_of(job.launcher)
+
+            outcome = run_alone(cell, invocation, number, processes=processes)
     except (UserError, WorldError) as error:
         invocation.note_failed(failed_cell(number, error))
+        return None
+
+    if outcome.summary is not None:
+        return objective_of(cell, outcome.summary)
+    if outcome.error is not None and outcome.failure is None:
+        raise outcome.error  # a bug in memeval
 
     return None
 

@@ -6,10 +6,12 @@ from msgspec import Struct
 
 from memeval.config.roles import called_roles, settings_of_role
 from memeval.config.schema import PREPARE
+from memeval.errors import BudgetError, UserError, WorldError
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.measure.summary import EarlierRun, read_earlier
 from memeval.pipeline.open.cell import Cell
-from memeval.results import RunSummary
+from memeval.results import NoteKind, RunSummary
+from memeval.runs.invocation import FailedCell, failed_cell
 from memeval.text.shown import counted
 
 Reach = tuple[str, ...]
@@ -59,6 +61,28 @@ class CellOutcome(Struct, frozen=True):
     """True if it was finished before."""
     error: Exception | None = None
     """The reason for its failure."""
+
+    @property
+    def failure(self) -> FailedCell | None:
+        """The failure, for the invocation's list; None for a bug in memeval."""
+        if isinstance(self.error, UserError | WorldError):
+            return failed_cell(self.planned.number, self.error)
+
+        return None
+
+    def complete_summary(self) -> RunSummary:
+        """The summary. Raises the error of a cell that failed, and `BudgetError` for one that was
+        stopped.
+        """
+        if self.summary is None:
+            assert self.error is not None
+            raise self.error
+
+        if self.summary.is_stopped:
+            notes = self.summary.notes_of(NoteKind.STOPPED)
+            raise BudgetError(" ".join(note.text for note in notes))
+
+        return self.summary
 
 
 class Plan(Struct, frozen=True):

@@ -21,10 +21,15 @@ from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.measure.summary import finish, read_earlier
 from memeval.pipeline.open.connections import Connections
+from memeval.runs.display.progress import RunDisplay
 from memeval.runs.display.sweep import SweepDisplay
 from memeval.runs.plan import CellOutcome, Plan, PlannedCell, Reach, say_damage
 from memeval.store.contract import Store
-from memeval.store.opening import open_store
+from memeval.store.opening import open_memories, open_store
+
+PlanDisplay = SweepDisplay | RunDisplay
+MakeRun = Callable[..., CellRun]
+"""Creates the run of a cell: `CellRun`, or with arguments that replace its answers or its judge."""
 
 
 class ComputePool(Computing, Protocol):
@@ -55,22 +60,25 @@ class Schedule:
     def __init__(
         self,
         plan: Plan,
-        display: SweepDisplay,
+        display: PlanDisplay,
         note_end: Callable[[CellOutcome], None],
         *,
         workers: ComputePool | None,
         budget: Budget | None,
+        make_run: MakeRun,
+        processes: int,
     ) -> None:
         """`note_end` is called with the outcome of each cell; `workers` compute the cells that
-        other processes can compute; `budget` limits all calls.
+        other processes can compute; `budget` limits all calls. Without workers, `processes` share
+        the limit of each endpoint.
         """
         self._plan, self._display, self._note_end = plan, display, note_end
-        self._workers = workers
+        self._workers, self._make_run = workers, make_run
         self.connections = Connections(
             display.say,
             _store_of(plan, display.say),
             budget,
-            processes=1 if workers is None else workers.callers,
+            processes=processes if workers is None else workers.callers,
             loads_elsewhere=tuple if workers is None else workers.loads,
         )
         if workers is not None:
@@ -169,9 +177,8 @@ class Schedule:
 
         progress = self._display.progress(planned)
         say_damage(cell, before, progress)
-        run = CellRun(
-            cell, progress, lane=self._lanes[self._lane_key(planned)], number=planned.number
-        )
+        lane = self._lanes[self._lane_key(planned)]
+        run = self._make_run(cell, progress, lane=lane, number=planned.number)
         try:
             summary = await run.run(lambda finished: finish(cell, finished))
         except asyncio.CancelledError:
@@ -189,10 +196,12 @@ class Schedule:
 def _store_of(plan: Plan, say: Callable[[str], None]) -> Store:
     """The store of all cells.
 
-    Raises `UserError` if they name several, or as `open_store` does.
+    Raises `UserError` if they name several, or one that can't be reached.
     """
     stores = [planned.cell.config.store for planned in plan.open_cells] or [StoreConfig()]
     if any(store != stores[0] for store in stores):
         raise UserError("store.url and store.patience_s must be the same for all runs of a sweep")
 
+    # An unreachable store is the user's mistake here, but an outside fault during a run.
+    open_memories(stores[0], say)
     return open_store(stores[0], cache_dir(), say)

@@ -2,38 +2,56 @@
 
 import sys
 
+from memeval.config.roles import called_roles, settings_of_role
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.llm.budget import Budget, SpendingLimits
+from memeval.llm.keys import headers_of, key_for
 from memeval.metrics.formats import dollars
 from memeval.pipeline.open.called import check_budget, limits_of
 from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.models import endpoint_settings, sampling_of
 from memeval.runs.loop import run_loop
-from memeval.runs.plan import Plan, PlannedCell, earlier_run
+from memeval.runs.plan import Plan
 from memeval.text.shown import counted
 
 YES = ("y", "yes")
 
 
-def check_single(cell: Cell, *, is_sweep: bool) -> None:
-    """Raises `UserError` for a budget that can't be enforced.
+def check_keys(config: RunConfig) -> None:
+    """Raises `UserError` if an endpoint lacks its key or its model, before anything starts."""
+    for role in called_roles(config.llm):
+        settings = settings_of_role(config.llm, role)
+        if settings.base_url:
+            endpoint_settings(settings, role)
+            sampling_of(settings, role)
 
-    In a sweep, this cell is run by a launcher that is not memeval's, perhaps in another process.
+    embedder = config.embedder
+    if embedder.name == "openai" and embedder.base_url:
+        headers_of(embedder.headers, "embedder.headers")
+        key = embedder.api_key_env or ""
+        key_for(key, embedder.base_url, "embedder=openai", embedder.headers)
+
+
+def _is_limited(cell: Cell) -> bool:
+    return limits_of(cell.config).any or cell.config.confirm_above_usd is not None
+
+
+def refuse_limits_of_sweep(cell: Cell) -> None:
+    """Raises `UserError` for limits in a sweep whose launcher is not memeval's: it runs each cell
+    alone, perhaps in another process.
     """
-    limited = limits_of(cell.config).any or cell.config.confirm_above_usd is not None
-    if is_sweep and limited:
+    if _is_limited(cell):
         raise UserError(
             "budget.* and confirm_above_usd apply to a sweep as a whole, and only "
             "hydra/launcher=memeval runs a sweep as a whole",
             "leave them out, or use:  hydra/launcher=memeval",
         )
 
-    check_budget(cell)
-
 
 def refuse_limits(cell: Cell, command: str) -> None:
     """Raises `UserError` for limits that a command does not enforce."""
-    if limits_of(cell.config).any or cell.config.confirm_above_usd is not None:
+    if _is_limited(cell):
         raise UserError(
             f"{command} ignores budgets: budget.* and confirm_above_usd are for runs and sweeps",
             "leave them out",
@@ -69,11 +87,6 @@ def shared_budget(plan: Plan, budgets: dict[SpendingLimits, Budget]) -> Budget |
         check_budget(planned.cell)
 
     return budgets.setdefault(limits, Budget(limits))
-
-
-def confirm_run(cell: Cell, number: int = 0) -> None:
-    if cell.config.confirm_above_usd is not None:
-        confirm_cost(Plan([PlannedCell(number, cell, earlier_run(cell))]))
 
 
 def confirm_cost(plan: Plan) -> None:

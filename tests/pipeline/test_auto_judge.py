@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 from doubles.endpoint import ScriptedEndpoint
+from lone_runs import run_cell
 from rich.console import Console
 
 from memeval.pipeline.execute.progress import Progress
-from memeval.pipeline.execute.run import CellRun
-from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.opening import open_cell
 from memeval.report.comparison import comparison_markdown, comparison_table
@@ -23,7 +22,6 @@ from memeval.results import RunSummary
 from memeval.results.judge import JudgeIdentity
 from memeval.runs.compose.config import compose_config
 from memeval.runs.forecast.made_up import scripted_reply
-from memeval.runs.loop import run_loop
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +52,7 @@ def opened(*words: str) -> Cell:
 
 def run(*words: str) -> RunSummary:
     cell = opened(*words)
-    return run_loop(CellRun(cell, Progress()).run(lambda finished: finish(cell, finished)))
+    return run_cell(cell)
 
 
 def printed(summaries: list[RunSummary]) -> str:
@@ -93,7 +91,7 @@ def test_progress_shows_the_accuracy_and_not_the_mean_score(home: Path) -> None:
             reported.append(score)
 
     cell = opened("dataset=demo_opseval", "system=constant", "judge=token_f1")
-    summary = run_loop(CellRun(cell, Reported()).run(lambda finished: finish(cell, finished)))
+    summary = run_cell(cell, Reported())
 
     (records,) = home.glob("outputs/runs/*/records.jsonl")
     rows = map(json.loads, records.read_text(encoding="utf-8").splitlines())

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 from doubles.endpoint import ScriptedEndpoint
+from lone_runs import run_cell
 
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import load_builtin
-from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.reader import CellReader
-from memeval.pipeline.execute.run import CellRun
-from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.cell_prompts import Templates
 from memeval.pipeline.open.opening import open_cell
@@ -25,7 +23,6 @@ from memeval.records import AnswerForm, Query, Role, Usage
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
 from memeval.runs.forecast.made_up import scripted_reply
-from memeval.runs.loop import run_loop
 
 SYSTEM_TEXT = {
     load_builtin(f"answer_{style}").system: style for style in ("short", "whole", "form", "cot")
@@ -62,7 +59,7 @@ def opened(*words: str) -> Cell:
 def run(endpoint: ScriptedEndpoint, *words: str) -> RunSummary:
     address = f"llm.base_url={endpoint.base_url}"
     cell = opened("llm=openai", "llm.model=scripted", address, *words)
-    return run_loop(CellRun(cell, Progress()).run(lambda finished: finish(cell, finished)))
+    return run_cell(cell)
 
 
 def styles(endpoint: ScriptedEndpoint) -> dict[str, set[str]]:

@@ -19,18 +19,15 @@ from typing import Any
 import faulty
 import pytest
 from conftest_pipeline import environment
+from lone_runs import run_cell
 
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError, WorldError
-from memeval.pipeline.execute.progress import Progress
-from memeval.pipeline.execute.run import CellRun
-from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.opening import open_cell
 from memeval.report.flags import flags
 from memeval.report.sentences import run_sentences
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
-from memeval.runs.loop import run_loop
 
 HERE = Path(__file__).parent
 ASKED = 2
@@ -67,7 +64,7 @@ def played(name: str, *words: str) -> tuple[RunSummary, list[dict[str, Any]]]:
     sound = composed(*words)
     config = replace(sound, system={**sound.system, "class": f"faulty:{name}"})
     cell = open_cell(config, "")
-    summary = run_loop(CellRun(cell, Progress()).run(lambda finished: finish(cell, finished)))
+    summary = run_cell(cell)
     lines = (cell.folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
     return summary, [json.loads(line) for line in lines]
 

@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 from doubles.endpoint import ScriptedEndpoint
 from doubles.loopback import Request, send
+from lone_runs import run_cell
 
 from memeval.llm.contract import ChatPrompt, Completion, Prompt
 from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.prepare import prepare
 from memeval.pipeline.execute.progress import Progress
-from memeval.pipeline.execute.run import CellRun
-from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.opening import open_cell
 from memeval.pipeline.verify.sound import verify_run
 from memeval.records import IngestHealth, Role, Usage
@@ -122,7 +121,7 @@ def played(
         [*WORDS, f"system={system}", f"llm.base_url={endpoint.base_url}", *options, *words]
     )
     cell = open_cell(config, "")
-    summary = run_loop(CellRun(cell, Progress()).run(lambda finished: finish(cell, finished)))
+    summary = run_cell(cell)
     lines = (cell.folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
     return summary, [json.loads(line) for line in lines]
 

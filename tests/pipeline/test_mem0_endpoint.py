@@ -11,18 +11,15 @@ from typing import Any
 
 import pytest
 from doubles.endpoint import ScriptedEndpoint
+from lone_runs import run_cell
 
 from memeval.errors import UserError
-from memeval.pipeline.execute.progress import Progress
-from memeval.pipeline.execute.run import CellRun
-from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.opening import open_cell
 from memeval.report.flags import flags
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
 from memeval.runs.forecast.made_up import scripted_reply
-from memeval.runs.loop import run_loop
 
 WIDTH = 48
 SMALL = [
@@ -81,7 +78,7 @@ def opened(*words: str) -> Cell:
 
 def run(*words: str) -> RunSummary:
     cell = opened(*words)
-    return run_loop(CellRun(cell, Progress()).run(lambda finished: finish(cell, finished)))
+    return run_cell(cell)
 
 
 def extractions(endpoint: ScriptedEndpoint) -> int:

@@ -27,8 +27,8 @@ from memeval.records import (
     Usage,
     format_time,
 )
+from memeval.runs.cell import run_alone
 from memeval.runs.compose.config import compose_config
-from memeval.runs.spending import confirm_run
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.external import mem0_cloud, remote
 from memeval.systems.external.mem0 import Mem0, Mem0Settings
@@ -292,7 +292,7 @@ def test_plan_sends_no_request_and_a_budget_is_refused(
     assert uncounted in planned.basis and planned.usd is None
     assert list(call_lines(planned)) == ["cost unknown"]
     with pytest.raises(UserError, match=f"at an unknown cost \\({uncounted}\\): confirm_above"):
-        confirm_run(open_cell(compose_config([*words, "confirm_above_usd=5"]), ""))
+        run_alone(open_cell(compose_config([*words, "confirm_above_usd=5"]), ""))
     assert host.requests == []
     with pytest.raises(UserError, match="a budget can't be enforced with system=mem0"):
         check_budget(open_cell(compose_config([*words, "budget.calls=5"]), ""))

@@ -90,9 +90,3 @@ class Lane(Struct):
     """Processes that compute the units; None if units run in this process."""
     processes: int = 0
     """Number of processes that work on units at the same time."""
-
-    async def aclose(self) -> None:
-        """Closes the connections, and stops the processes."""
-        await self.connections.aclose()
-        if self.computing is not None:
-            await self.computing.stop()

@@ -2,15 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from memeval.config.paths import cache_dir
 from memeval.config.roles import called_roles, settings_of_role
-from memeval.errors import BudgetError, UserError
+from memeval.errors import UserError
 from memeval.judges.contract import Judge
 from memeval.pipeline.execute.case_work import CaseWork
 from memeval.pipeline.execute.lane import Computing, Lane
@@ -26,19 +25,16 @@ from memeval.pipeline.execute.repeat import (
     verdicts_header,
 )
 from memeval.pipeline.execute.source import AnswerSource
-from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.timeline import ids_until, without_turns
 from memeval.pipeline.execute.unit import Keeper, unit_of
-from memeval.pipeline.execute.window import Window, WindowShare
-from memeval.pipeline.open.called import budget_of, check_budget, run_with_breaker
+from memeval.pipeline.execute.window import WindowShare
+from memeval.pipeline.open.called import run_with_breaker
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.connections import Connections, Loads
 from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase
 from memeval.results import AnswerRow, IngestRow, TextStore, VerdictRow, texts_file
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import RowStore
-from memeval.store.opening import open_store
 from memeval.text.shown import counted
 
 T = TypeVar("T")
@@ -74,19 +70,12 @@ class CellRun(CaseWork):
         source: Callable[[Cell, Models], AnswerSource] = MemorySource,
         judge: Judge | None = None,
         *,
-        lane: Lane | None = None,
+        lane: Lane,
         number: int = 0,
-        processes: int = 1,
-        computing: Computing | None = None,
     ) -> None:
-        """`lane` is shared with other cells; `number` is the position of this one.
-
-        If the cell runs alone, `processes` share limits, and `computing` computes the units.
-        """
-        self._shares_lane = lane is not None
-        self._lane = lane or _own_lane(cell, progress, processes, computing)
-        self.number = number
-        super().__init__(cell, progress, self._lane.connections, source, judge)
+        """`lane` is shared with other cells; `number` is the position of this one."""
+        super().__init__(cell, progress, lane.connections, source, judge)
+        self._lane, self.number = lane, number
         self.stopped: Any = None
         """The result of `finish` for a run that ended because the budget was spent."""
         self._data_notes: tuple[str, ...] = ()
@@ -96,26 +85,13 @@ class CellRun(CaseWork):
         """Start of the cell's turn, as a date and on the clock that measures durations."""
 
     async def run(self, finish: Callable[[Finished], T]) -> T:
-        """Returns the result of `finish`, called while the stores are held, even if the budget ends
-        the run.
+        """Returns the result of `finish`, called while the stores are held.
 
         Raises `StorageError` if the disk fails, `UserError` if the cell can't be run, and
         `WorldError` if an endpoint no longer answers; finished rows are kept.
         """
-        connections = self._lane.connections
-        # If cells share the lane, the schedule enforces the one budget of all of them.
-        if connections.budget is None or self._shares_lane:
-            return await run_with_breaker(self.cell, connections.breaker, self._run(finish))
-
-        check_budget(self.cell)
-        try:
-            work = run_with_breaker(self.cell, connections.breaker, self._run(finish))
-            return await connections.budget.run(work)
-        except BudgetError:
-            if self.stopped is None:
-                raise  # no file was opened yet
-
-            return cast(T, self.stopped)
+        breaker = self._lane.connections.breaker
+        return await run_with_breaker(self.cell, breaker, self._run(finish))
 
     async def _run(self, finish: Callable[[Finished], T]) -> T:
         await self._lane.queue.take(self.number)
@@ -132,16 +108,11 @@ class CellRun(CaseWork):
                 # A finished run is reused unchanged, and its files are not opened again.
                 await self._lane.connections.store.call(lambda: _flush(repeats))
                 done = self._finished(cases, repeats)
-                if not self._shares_lane:
-                    return finish(done)
-
                 # In a thread: other cells wait for replies on the event loop.
                 return await _in_thread(lambda: finish(done))
         finally:
             # Otherwise a cell that fails halfway would keep the others waiting forever.
             self._lane.queue.give(self.number)
-            if not self._shares_lane:
-                await self._lane.aclose()
 
     async def _work_through(
         self, repeats: Sequence[Repeat], finish: Callable[[Finished], Any]
@@ -291,23 +262,6 @@ def _flush(repeats: Sequence[Repeat]) -> None:
         repeat.answers.flush()
         repeat.verdicts.flush()
         repeat.texts.flush()
-
-
-def _own_lane(cell: Cell, progress: Progress, processes: int, computing: Computing | None) -> Lane:
-    callers = 0
-    loads_elsewhere: Callable[[], Iterable[Loads]] = tuple
-    if computing is not None:
-        callers, loads_elsewhere = computing.callers, computing.loads
-
-    connections = Connections(
-        progress.say,
-        open_store(cell.config.store, cache_dir(), progress.say),
-        budget_of(cell.config),
-        processes=processes,
-        loads_elsewhere=loads_elsewhere,
-    )
-    window = Window(window_limit(cell))
-    return Lane(connections, Stores(), window, computing=computing, processes=callers)
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

@@ -104,7 +104,7 @@ def limits_of(config: RunConfig) -> SpendingLimits:
 
 
 def budget_of(config: RunConfig) -> Budget | None:
-    """The budget of a cell that is run alone; None without limits."""
+    """The budget of a command under this config; None without limits."""
     limits = limits_of(config)
     return Budget(limits) if limits.any else None
 

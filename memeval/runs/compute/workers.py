@@ -28,7 +28,6 @@ from memeval.config.roles import called_roles, lowest_limit, settings_of_role
 from memeval.errors import WorldError
 from memeval.llm.in_flight import OtherProcess, in_flight
 from memeval.pipeline.execute.unit import SAY, Keeper, UnitDone, WorkUnit
-from memeval.pipeline.measure.summary import EarlierRun
 from memeval.pipeline.open.called import limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads, free_slots
@@ -101,13 +100,9 @@ def _count_callers(plan: Plan, most: int) -> int:
     return max(1, min(useful, lowest))
 
 
-def start_callers(cell: Cell) -> Workers | None:
-    """The processes that call the endpoints of a cell that runs alone, or None if this one does."""
-    plan = Plan([PlannedCell(0, cell, EarlierRun())])
-    if _count_callers(plan, count_cores()) > 1:
-        return start_workers(plan)
-
-    return None
+def start_callers(plan: Plan) -> Workers | None:
+    """The processes that call the endpoints of a plan, or None if this one does."""
+    return start_workers(plan) if _count_callers(plan, count_cores()) > 1 else None
 
 
 def may_fork() -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from memeval.pipeline.open.connections import Connections
+    from memeval.runs.plan import CellOutcome, PlannedCell
 
 EVERY_S = 60.0
 """Seconds between two plain lines."""
@@ -226,9 +227,12 @@ class RunDisplay(Display, Stages):
     and one at the end.
     """
 
-    def __init__(self, title: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, title: str, clock: Callable[[], float] = time.monotonic, *, quiet: bool = False
+    ) -> None:
         Stages.__init__(self, title, clock)
-        Display.__init__(self, clock)
+        Display.__init__(self, clock, quiet=quiet)
+        self._is_stopped = False
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -239,8 +243,17 @@ class RunDisplay(Display, Stages):
         is_plain = self._screen is None
         super().__exit__(*error)
         if is_plain and self.counts:
-            what = "stopped at: " if error[0] else ""
+            what = "stopped at: " if error[0] or self._is_stopped else ""
             self.say(f"  {what}{self.text}")
+
+    def progress(self, planned: PlannedCell) -> Self:
+        return self
+
+    def report_end(self, outcome: CellOutcome) -> None:
+        summary = outcome.summary
+        self._is_stopped = summary is None or summary.is_stopped
+        if outcome.reused and summary is not None:
+            self.say(f"  {already_done(summary)}")
 
     def show(self, stage: str) -> None:
         count, now = self.counts[stage], self.clock()

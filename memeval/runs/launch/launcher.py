@@ -50,7 +50,8 @@ class SweepLauncher(Launcher):
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
-        from memeval.runs.batch import job_return, plan_jobs, run_plan
+        from memeval.runs.batch import job_return, plan_jobs
+        from memeval.runs.cell import run_plan
         from memeval.runs.invocation import current_invocation
 
         count = self.processes

@@ -28,11 +28,13 @@ SOON_S = 1.0
 
 
 class Publishing:
-    """Publishes the runs of a sweep."""
+    """Publishes the runs of a sweep, and collects the outcomes of its cells."""
 
     def __init__(self, invocation: Invocation) -> None:
-        """Published runs are added to the list of `invocation`."""
+        """Published runs, and failures, are added to the lists of `invocation`."""
         self._invocation = invocation
+        self.ends: dict[int, CellOutcome] = {}
+        """By their numbers in the sweep."""
         self._runs: dict[int, tuple[CellOutcome, Future[PublishResult]]] = {}
         """By their numbers in the sweep."""
         self._known_urls: dict[Path, str] = {}
@@ -53,8 +55,11 @@ class Publishing:
                 publishes = True
                 draws = draws or planned.cell.config.plots is not False
 
+        if len(plan.cells) < 2:
+            return
+
         # If all runs are published, their comparison has usually been drawn, too.
-        if len(plan.cells) > 1 and draws:
+        if draws:
             start_drawers()
 
         # In a thread now, rather than after the last verdict.
@@ -62,8 +67,19 @@ class Publishing:
         Thread(target=load_end, args=(writes_pages,), daemon=True).start()
 
     def add(self, outcome: CellOutcome) -> None:
-        """Starts to publish a finished run."""
-        self._runs[outcome.planned.number] = outcome, self._publish(outcome)
+        """Starts to publish a finished run; notes a failure."""
+        number = outcome.planned.number
+        self.ends[number] = outcome
+        if outcome.summary is not None:
+            self._runs[number] = outcome, self._publish(outcome)
+        elif outcome.failure is not None:
+            self._invocation.note_failed(outcome.failure)
+
+    def stop(self, outcome: CellOutcome) -> None:
+        """Notes the failure that ended the sweep, even if its cell has an outcome already."""
+        self.ends.setdefault(outcome.planned.number, outcome)
+        if outcome.failure is not None:
+            self._invocation.note_failed(outcome.failure)
 
     def _publish(self, outcome: CellOutcome) -> Future[PublishResult]:
         cell, summary = outcome.planned.cell, outcome.summary
@@ -104,7 +120,7 @@ class Publishing:
         """Records the outcome of publishing each run. Running the same command again publishes the
         others."""
         for outcome, future in self._runs.values():
-            published = PublishResult(error="the sweep was stopped")
+            published = PublishResult(error="the command was stopped")
             if not future.cancel() and future.done():
                 published = future.result()
 
@@ -122,6 +138,9 @@ class Publishing:
     def _draw(self) -> None:
         """Draws the comparison while the last runs are published."""
         outcomes = [self._runs[number][0] for number in sorted(self._runs)]
+        if len(outcomes) < 2:
+            return
+
         # An error here occurs again at the end of the invocation, and is reported then.
         with suppress(Exception):
             cells = [self._done_cell(outcome, PublishResult()) for outcome in outcomes]
