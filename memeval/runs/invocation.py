@@ -12,21 +12,17 @@ from contextlib import contextmanager
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from memeval.config.filing import read_filing
 from memeval.config.paths import outputs_dir
 from memeval.errors import BudgetError, StorageError, UserError, WorldError
 from memeval.process.environment import environment
 from memeval.results.files import append_whole
 from memeval.results.private import make_folder, open_private
 from memeval.text.redaction import redacted_in
-
-if TYPE_CHECKING:
-    from memeval.pipeline.open.cell import Cell
 
 VARIABLE = "MEMEVAL_INVOCATION"
 """Environment variable that names the invocation's folder: conf/config.yaml has Hydra write there,
@@ -83,30 +79,6 @@ class Invocation(Struct, frozen=True):
     """Below outputs/sweeps/, named after its start."""
     sweep: str | None = None
     """A digest of its overrides: the same overrides are the same sweep. None for a single run."""
-
-    def done_cell(
-        self,
-        number: int,
-        cell: Cell,
-        *,
-        reused: bool,
-        url: str | None = None,
-        not_logged: str | None = None,
-    ) -> DoneCell:
-        """The outcome of a cell of this invocation."""
-        sweep_id = None
-        if cell.config.tracking.name != "none":
-            sweep_id = read_filing(cell.config, self.sweep).sweep_id
-
-        return DoneCell(
-            job=number,
-            folder=str(cell.folder),
-            reused=reused,
-            plots=cell.config.plots is not False,
-            url=url,
-            not_logged=not_logged,
-            sweep_id=sweep_id,
-        )
 
     def note_done(self, cell: DoneCell) -> None:
         """Adds a cell to the invocation's list."""

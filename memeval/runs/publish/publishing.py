@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
+from memeval.config.filing import read_filing
 from memeval.errors import StorageError
 from memeval.runs.invocation import DoneCell, Invocation
 from memeval.runs.plan import CellOutcome, Plan
@@ -127,12 +128,18 @@ class Publishing:
             self._invocation.note_done(self._done_cell(outcome, published))
 
     def _done_cell(self, outcome: CellOutcome, published: PublishResult) -> DoneCell:
-        return self._invocation.done_cell(
-            outcome.planned.number,
-            outcome.planned.cell,
+        cell, sweep_id = outcome.planned.cell, None
+        if cell.config.tracking.name != "none":
+            sweep_id = read_filing(cell.config, self._invocation.sweep).sweep_id
+
+        return DoneCell(
+            job=outcome.planned.number,
+            folder=str(cell.folder),
             reused=outcome.reused,
+            plots=cell.config.plots is not False,
             url=published.url,
             not_logged=published.error,
+            sweep_id=sweep_id,
         )
 
     def _draw(self) -> None:
