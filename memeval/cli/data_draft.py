@@ -36,12 +36,7 @@ from memeval.drafting.slots import IS_DRAFTED, parse_kinds
 from memeval.errors import BudgetError, UserError
 from memeval.metrics.formats import count, dollars
 from memeval.pipeline.execute.progress import Progress
-from memeval.pipeline.open.called import (
-    budget_of,
-    check_budget,
-    options_of_addresses,
-    roles_of_models,
-)
+from memeval.pipeline.open.called import budget_of, check_budget, run_with_breaker
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections
 from memeval.pipeline.open.models import Models
@@ -203,14 +198,7 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
     shown = _Shown(job.path, job.cases, progress)
     drafting = Drafting(job.cell, models, job.cases, job.wanted, shown.save)
     progress.expect("answer", max(job.wanted.count - drafting.count_before, 0))
-    options = options_of_addresses(job.cell)
-    address = settings_of_role(config.llm, DRAFT).base_url
-    if address:
-        options = {str(address): f"{DRAFT}.base_url", **options}
-
-    work = connections.breaker.run(
-        drafting.run(), options, config.stop_after_failures, roles_of_models(job.cell)
-    )
+    work = run_with_breaker(job.cell, connections.breaker, drafting.run(), (DRAFT,))
     if connections.budget is not None:
         work = connections.budget.run(work)
 

@@ -60,29 +60,20 @@ def calls_package_models(cell: Cell) -> bool:
     return bool(package_models(cell.config.llm, _roles(cell)))
 
 
-def options_of_addresses(cell: Cell) -> dict[str, str]:
-    """For each URL, the setting that contains it; the first if there are several."""
+async def run_with_breaker(
+    cell: Cell, breaker: Breaker, work: Coroutine[Any, Any, T], more: Sequence[str] = ()
+) -> T:
+    """The result of `work`, unless an endpoint of the cell is dead; `more` are additional roles.
+    Raises as `Breaker.run`.
+    """
     options: dict[str, str] = {}
-    for called in called_models(cell):
-        options.setdefault(called.address, called.option)
-
-    return options
-
-
-def roles_of_models(cell: Cell) -> dict[str, str]:
-    """Path of each called model's settings, by URL and model; the first of equal ones."""
     roles: dict[str, str] = {}
-    for called in called_models(cell):
+    # If several settings name a URL or a model, the first one counts.
+    for called in called_models(cell, more):
+        options.setdefault(called.address, called.option)
         roles.setdefault(f"{called.address} {called.model}", called.part)
 
-    return roles
-
-
-async def run_with_breaker(cell: Cell, breaker: Breaker, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, unless an endpoint of the cell is dead. Raises as `Breaker.run`."""
-    return await breaker.run(
-        work, options_of_addresses(cell), cell.config.stop_after_failures, roles_of_models(cell)
-    )
+    return await breaker.run(work, options, cell.config.stop_after_failures, roles)
 
 
 def _roles(cell: Cell) -> list[str]:
