@@ -321,7 +321,7 @@ def _show_plan(job: _Job) -> int:
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
         connections = ImaginedConnections(Path(folder), tally)
-        models = ImaginedModels(job.cell.config, "plan", connections)
+        models = ImaginedModels(job.cell.config, "plan", connections=connections)
         nowhere: list[DraftedQuestion] = []
         drafting = Drafting(
             job.cell, models, job.cases, job.wanted, nowhere.extend, estimate_only=True

@@ -59,6 +59,9 @@ def sampling_of(settings: LlmConfig, role: str) -> Sampling:
 class Models:
     """The models of one cell; its embedder and rerankers are created on first use."""
 
+    meter = MeteredModel
+    """Counts the calls of each model."""
+
     def __init__(
         self,
         config: RunConfig,
@@ -115,26 +118,28 @@ class Models:
         return self._rerankers[chosen]
 
     def _model(self, role: str) -> LanguageModel:
+        return self.meter(self._unmetered(role))
+
+    def _unmetered(self, role: str) -> LanguageModel:
         settings = settings_of_role(self._config.llm, role)
         if settings.name == "extractive":
             from memeval.llm.extractive import ExtractiveModel
 
-            return MeteredModel(ExtractiveModel())
+            return ExtractiveModel()
 
         if settings.name == "mock":
             from memeval.llm.mock import MockModel
 
-            return MeteredModel(MockModel())
+            return MockModel()
 
         if settings.name != "openai":
-            model_class = MODELS.load(settings.name)
-            return MeteredModel(model_class.from_settings(settings, role, self))
+            return MODELS.load(settings.name).from_settings(settings, role, self)
 
         from memeval.llm.openai import OpenAIModel
 
         sampling = sampling_of(settings, role)
         endpoint = self.endpoint(endpoint_settings(settings, role))
-        return MeteredModel(OpenAIModel(endpoint, sampling, self.cache("responses"), self.origin))
+        return OpenAIModel(endpoint, sampling, self.cache("responses"), self.origin)
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
         """The endpoint at a URL with a key and headers, see `Connections`."""

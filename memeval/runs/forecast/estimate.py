@@ -220,7 +220,7 @@ class Estimator:
         self._tally.repeated.clear()
         work = ImaginedWork(cell, Progress(), self._connections, self._source)
         try:
-            work.begin(ImaginedModels(cell.config, cell.run_key, self._connections))
+            work.begin(ImaginedModels(cell.config, cell.run_key, connections=self._connections))
             imagined = self._begin(work, cell, seed)
             for case in cases:
                 await work.work(imagined, case)

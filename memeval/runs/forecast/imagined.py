@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from memeval.config.paths import cache_dir
 from memeval.config.roles import BUILT_IN_MODELS, settings_of_role
-from memeval.config.schema import ReaderConfig, RunConfig, WriterConfig
+from memeval.config.schema import ReaderConfig, WriterConfig
 from memeval.llm.cache import Cache
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.cache_file import connect_to_read
@@ -285,16 +285,26 @@ class ImaginedConnections(Connections):
         return self._caches[name]
 
 
+class _RoleRecorder(MeteredModel):
+    """A model that also records the role of each call."""
+
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+        token = _role.set(role)
+        try:
+            return await super().complete(prompt, role=role, seed=seed)
+        finally:
+            _role.reset(token)
+
+
 class ImaginedModels(Models):
     """A cell's models, which record the role of each call."""
 
-    def __init__(self, config: RunConfig, origin: str, connections: Connections) -> None:
-        super().__init__(config, origin, None, connections)
+    meter = _RoleRecorder
 
-    def _model(self, role: str) -> LanguageModel:
+    def _unmetered(self, role: str) -> LanguageModel:
         settings = settings_of_role(self._config.llm, role)
         if settings.name in BUILT_IN_MODELS:
-            return _RoleRecorder(super()._model(role))
+            return super()._unmetered(role)
 
         # A package's model would really be called: an imagined endpoint stands in for it.
         address = f"llm={settings.name}"
@@ -312,27 +322,7 @@ class ImaginedModels(Models):
         )
         # A cache of the cell's own: cells do not share the replies of such a model.
         cache = self.cache(f"{settings.name}-{self.origin}")
-        model = OpenAIModel(endpoint, sampling_of(called, role), cache, self.origin)
-        return _RoleRecorder(MeteredModel(model))
-
-
-class _RoleRecorder(LanguageModel):
-    """A model that records the role of each call."""
-
-    def __init__(self, inner: LanguageModel) -> None:
-        self._inner = inner
-        self.name, self.deterministic = inner.name, inner.deterministic
-        self.sends_messages = inner.sends_messages
-
-    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
-        token = _role.set(role)
-        try:
-            return await self._inner.complete(prompt, role=role, seed=seed)
-        finally:
-            _role.reset(token)
-
-    def forget(self, completion: Completion) -> None:
-        self._inner.forget(completion)
+        return OpenAIModel(endpoint, sampling_of(called, role), cache, self.origin)
 
 
 class ImaginedWork(CaseWork):
