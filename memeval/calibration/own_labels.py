@@ -19,7 +19,12 @@ from memeval.calibration.scored import (
 from memeval.errors import UserError
 from memeval.results.calibration import LABELS, PPI, Calibration
 from memeval.statistics.clusters import CONFIDENCE, clustered_mean
-from memeval.statistics.judge_error import CorrectedMean, clipped, prediction_powered_mean
+from memeval.statistics.judge_error import (
+    CorrectedMean,
+    JudgedAnswers,
+    clipped,
+    prediction_powered_mean,
+)
 from memeval.statistics.proportions import Z95
 from memeval.statistics.student import quantile
 from memeval.text.shown import one_line
@@ -88,26 +93,25 @@ def _correct_by_ppi(
     answers: Sequence[JudgedAnswer], labels: Mapping[AnswerKey, bool], cluster: Cluster | None
 ) -> CorrectedMean:
     """PPI++ on the labelled answers and the others."""
+    values: list[float] = []
     labelled: list[JudgedAnswer] = []
     others: list[JudgedAnswer] = []
     for answer in answers:
-        group = labelled if answer.key in labels else others
-        group.append(answer)
+        if answer.key in labels:
+            values.append(float(labels[answer.key]))
+            labelled.append(answer)
+        else:
+            others.append(answer)
 
-    clusters = other_clusters = None
-    if cluster:
-        clusters, other_clusters = list(map(cluster, labelled)), list(map(cluster, others))
+    return prediction_powered_mean(values, _judged(labelled, cluster), _judged(others, cluster))
 
-    return prediction_powered_mean(
-        [float(labels[answer.key]) for answer in labelled],
-        verdicts_of(labelled),
-        verdicts_of(others),
-        questions=list(map(QUESTION_OF, labelled)),
-        unlabelled_questions=list(map(QUESTION_OF, others)),
-        clusters=clusters,
-        unlabelled_clusters=other_clusters,
-        weights=weights_of(labelled),
-        unlabelled_weights=weights_of(others),
+
+def _judged(answers: Sequence[JudgedAnswer], cluster: Cluster | None) -> JudgedAnswers:
+    return JudgedAnswers(
+        verdicts=verdicts_of(answers),
+        weights=weights_of(answers),
+        questions=list(map(QUESTION_OF, answers)),
+        clusters=list(map(cluster, answers)) if cluster else None,
     )
 
 

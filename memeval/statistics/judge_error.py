@@ -1,6 +1,6 @@
 """Accuracies corrected for the judge's own errors."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from math import sqrt
 
 from msgspec import Struct
@@ -18,65 +18,66 @@ class CorrectedMean(Struct, frozen=True):
     """λ: weight of the judge's other verdicts, from 0 (only the labels count) to 1."""
 
 
+class JudgedAnswers(Struct, frozen=True):
+    """Answers with the verdicts of a judge."""
+
+    verdicts: Sequence[float]
+    """1 for right, 0 for wrong."""
+    weights: Sequence[float]
+    """Those of a sample; otherwise 1."""
+    questions: Sequence[Hashable]
+    """The question of each answer: repeats of a question are not independent."""
+    clusters: Sequence[Hashable] | None = None
+    """The conversation of each answer; None if answers count as independent."""
+
+
 def prediction_powered_mean(
     labels: Sequence[float],
-    judged: Sequence[float],
-    judged_unlabelled: Sequence[float],
+    labelled: JudgedAnswers,
+    others: JudgedAnswers,
     power: float | None = None,
-    *,
-    questions: Sequence[Hashable] | None = None,
-    unlabelled_questions: Sequence[Hashable] | None = None,
-    clusters: Sequence[Hashable] | None = None,
-    unlabelled_clusters: Sequence[Hashable] | None = None,
-    weights: Sequence[float] | None = None,
-    unlabelled_weights: Sequence[float] | None = None,
 ) -> CorrectedMean:
     """The share of right answers, from few labels and many verdicts (PPI++).
 
-    θ = λ·mean(Ŷ_unlabelled) + mean(Y - λŶ_labelled), Var = Var(λŶ_u)/N + Var(Y - λŶ)/n, and λ =
+    θ = λ·mean(Ŷ_others) + mean(Y - λŶ_labelled), Var = Var(λŶ_o)/N + Var(Y - λŶ)/n, and λ =
     Cov(Y, Ŷ) / ((1 + n/N)·Var(Ŷ)), clipped to [0, 1]. Cov and the two variances divide by n, the
     pooled Var(Ŷ) by one less. λ depends only on the data, so a useless judge does no harm. The
     labels must be drawn from the run itself.
 
     With clusters the two parts are not independent, since both come from the same conversations:
-    the influence of each conversation is summed over both parts, λ(Ŷ_u - mean)/N and (Y - λŶ -
-    mean)/n, and Var = G/(G-1) Σ_g (Σ influence)², never below that of independent answers, or of
-    independent `questions`: repeats of a question are not independent. With the weights of a
-    sample, all means are weighted, and n is (Σ w)²/Σ w². Raises `ValueError` if there are no
-    labels, no further verdicts, or fewer than two clusters.
+    the influence of each conversation is summed over both parts, λ(Ŷ_o - mean)/N and (Y - λŶ -
+    mean)/n, and Var = G/(G-1) Σ_g (Σ influence)², never below that of independent questions. With
+    the weights of a sample, all means are weighted, and n is (Σ w)²/Σ w². Raises `ValueError` if
+    there are no labels, no further verdicts, or fewer than two clusters.
 
     Source: Angelopoulos, Duchi & Zrnic, PPI++ (arXiv 2311.01453).
     """
-    if len(labels) != len(judged) or not labels or not judged_unlabelled:
+    if not labels or not others.verdicts:
         raise ValueError("labels, their verdicts and further verdicts are needed")
-
-    own = weights or [1.0] * len(labels)
-    others = unlabelled_weights or [1.0] * len(judged_unlabelled)
     if power is None:
-        power = _best_power(labels, (judged, own), (judged_unlabelled, others))
+        power = _best_power(labels, labelled, others)
 
-    rectifier = [label - power * guess for label, guess in zip(labels, judged, strict=True)]
-    scaled = [power * guess for guess in judged_unlabelled]
-    mean = weighted_mean(scaled, others) + weighted_mean(rectifier, own)
-    influences = [*_influences(scaled, others), *_influences(rectifier, own)]
-    answers: Sequence[Hashable] = range(len(influences))
-    if questions is not None and unlabelled_questions is not None:
-        answers = [*unlabelled_questions, *questions]
+    rectifier = []
+    for label, verdict in zip(labels, labelled.verdicts, strict=True):
+        rectifier.append(label - power * verdict)
 
-    variance = sum(total**2 for total in cluster_sums(influences, answers).values())
-    if clusters is not None and unlabelled_clusters is not None:
-        sums = cluster_sums(influences, [*unlabelled_clusters, *clusters]).values()
+    scaled = [power * verdict for verdict in others.verdicts]
+    mean = weighted_mean(scaled, others.weights) + weighted_mean(rectifier, labelled.weights)
+    influences = _influences(scaled, others.weights) + _influences(rectifier, labelled.weights)
+    by_question = cluster_sums(influences, [*others.questions, *labelled.questions])
+    variance = _sum_of_squares(by_question)
+    if labelled.clusters is not None and others.clusters is not None:
+        sums = cluster_sums(influences, [*others.clusters, *labelled.clusters])
         if len(sums) < 2:
             raise ValueError("the answers must come from two clusters or more")
 
-        clustered = len(sums) / (len(sums) - 1) * sum(total**2 for total in sums)
-        variance = max(variance, clustered)
+        variance = max(variance, len(sums) / (len(sums) - 1) * _sum_of_squares(sums))
 
     return CorrectedMean(mean=mean, se=sqrt(variance), power=power)
 
 
-_Weighted = tuple[Sequence[float], Sequence[float]]
-"""Values and their weights."""
+def _sum_of_squares(sums: Mapping[Hashable, float]) -> float:
+    return sum(total**2 for total in sums.values())
 
 
 def _influences(values: Sequence[float], weights: Sequence[float]) -> list[float]:
@@ -86,17 +87,18 @@ def _influences(values: Sequence[float], weights: Sequence[float]) -> list[float
     return [weight * (value - centre) / total for value, weight in pairs]
 
 
-def _best_power(labels: Sequence[float], judged: _Weighted, unlabelled: _Weighted) -> float:
+def _best_power(labels: Sequence[float], labelled: JudgedAnswers, others: JudgedAnswers) -> float:
     """The λ with the least variance."""
-    pooled, weights = [*judged[0], *unlabelled[0]], [*judged[1], *unlabelled[1]]
+    pooled = [*labelled.verdicts, *others.verdicts]
+    weights = [*labelled.weights, *others.weights]
     # With n - 1, unlike the covariance below: the reference values hold for this mix.
     count = effective_count(weights)
     spread = _covariance(pooled, pooled, weights) * count / (count - 1)
     if spread == 0:  # a judge whose verdict is always the same carries no information
         return 0.0
 
-    ratio = effective_count(judged[1]) / effective_count(unlabelled[1])
-    power = _covariance(labels, *judged) / ((1 + ratio) * spread)
+    ratio = effective_count(labelled.weights) / effective_count(others.weights)
+    power = _covariance(labels, labelled.verdicts, labelled.weights) / ((1 + ratio) * spread)
 
     # Above 1 the judge would count more than the labels; below 0 its verdicts would be reversed.
     return min(max(power, 0.0), 1.0)

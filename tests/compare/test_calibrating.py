@@ -31,7 +31,7 @@ from memeval.results.calibration import CALIBRATION_FILE, Calibration, read_show
 from memeval.results.files import file_digest
 from memeval.results.judge import JudgeIdentity
 from memeval.results.run import Run
-from memeval.statistics.judge_error import prediction_powered_mean
+from memeval.statistics.judge_error import JudgedAnswers, prediction_powered_mean
 from memeval.statistics.means import scored_mean
 from memeval.text.shipped import shipped_path
 from memeval.tracking import payload
@@ -184,10 +184,8 @@ def test_calibration_uses_the_weights_of_a_sample(home: Path, command: Command) 
     raw /= sum(weights)
     expected = prediction_powered_mean(
         [float(digit) for digit in LABELS],
-        [float(digit) for digit in JUDGED],
-        [float(digit) for digit in NOT_LABELLED],
-        weights=weights[:10],
-        unlabelled_weights=weights[10:],
+        JudgedAnswers([float(digit) for digit in JUDGED], weights[:10], range(10)),
+        JudgedAnswers([float(digit) for digit in NOT_LABELLED], weights[10:], range(10, 50)),
     )
     assert result["raw"] == pytest.approx(raw) != pytest.approx(38 / 50)
     assert (result["accuracy"], result["se"]) == pytest.approx((expected.mean, expected.se))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import sqrt
 
 import numpy as np
@@ -12,10 +12,28 @@ from vectors import answers
 
 from memeval.statistics.agreement import krippendorff_alpha
 from memeval.statistics.clusters import clustered_se
-from memeval.statistics.judge_error import JudgeRates, prediction_powered_mean, rogan_gladen
+from memeval.statistics.judge_error import (
+    JudgedAnswers,
+    JudgeRates,
+    prediction_powered_mean,
+    rogan_gladen,
+)
 
-Y, GUESSED = answers("1011010110"), answers("1011110111")
-UNLABELLED = [1.0] * 30 + [0.0] * 10
+
+def judged(
+    verdicts: Sequence[float],
+    *,
+    weights: Sequence[float] = (),
+    questions: Sequence[Hashable] = (),
+    clusters: Sequence[Hashable] | None = None,
+) -> JudgedAnswers:
+    """Answers to different questions, all with the same weight, unless others are given."""
+    weights = weights or [1.0] * len(verdicts)
+    return JudgedAnswers(verdicts, weights, questions or [object() for _ in verdicts], clusters)
+
+
+Y, VERDICTS, FURTHER = answers("1011010110"), answers("1011110111"), [1.0] * 30 + [0.0] * 10
+GUESSED, UNLABELLED = judged(VERDICTS), judged(FURTHER)
 
 
 @pytest.mark.parametrize(
@@ -38,13 +56,13 @@ OWN, OTHERS = [index // 2 for index in range(10)], [index // 8 for index in rang
 
 def test_ppi_error_sums_the_influence_of_a_conversation_over_both_parts() -> None:
     found = prediction_powered_mean(
-        Y, GUESSED, UNLABELLED, clusters=OWN, unlabelled_clusters=OTHERS
+        Y, judged(VERDICTS, clusters=OWN), judged(FURTHER, clusters=OTHERS)
     )
     plain = prediction_powered_mean(Y, GUESSED, UNLABELLED)
     assert (found.mean, found.power) == (plain.mean, plain.power)
 
-    rectifier = np.array(Y) - plain.power * np.array(GUESSED)
-    scaled = plain.power * np.array(UNLABELLED)
+    rectifier = np.array(Y) - plain.power * np.array(VERDICTS)
+    scaled = plain.power * np.array(FURTHER)
     influence = np.bincount(OWN, (rectifier - rectifier.mean()) / 10)
     influence += np.bincount(OTHERS, (scaled - scaled.mean()) / 40)
     assert found.se == pytest.approx(sqrt(5 / 4 * np.square(influence).sum()))
@@ -54,23 +72,20 @@ def test_ppi_error_sums_the_influence_of_a_conversation_over_both_parts() -> Non
 
 def test_ppi_error_is_never_below_that_of_independent_answers() -> None:
     """Labelled and unlabelled answers both cancel out within every conversation."""
-    found = prediction_powered_mean(
-        [1.0, 0.0] * 4,
-        [1.0, 0.0] * 4,
-        [1.0, 0.0] * 4,
-        clusters=[index // 2 for index in range(8)],
-        unlabelled_clusters=[index // 2 for index in range(8)],
-    )
-    plain = prediction_powered_mean([1.0, 0.0] * 4, [1.0, 0.0] * 4, [1.0, 0.0] * 4)
+    values, clusters = [1.0, 0.0] * 4, [index // 2 for index in range(8)]
+    parts = [judged(values, clusters=clusters) for _ in range(2)]
+    found = prediction_powered_mean(values, *parts)
+    plain = prediction_powered_mean(values, judged(values), judged(values))
     assert found.se == plain.se > 0
 
 
 def test_ppi_repeats_of_a_question_add_no_information() -> None:
     once = prediction_powered_mean(Y, GUESSED, UNLABELLED, 0.5)
     thrice = prediction_powered_mean(
-        *(3 * Y, 3 * GUESSED, 3 * UNLABELLED, 0.5),
-        questions=3 * list(range(10)),
-        unlabelled_questions=3 * list(range(10, 50)),
+        3 * Y,
+        judged(3 * VERDICTS, questions=3 * list(range(10))),
+        judged(3 * FURTHER, questions=3 * list(range(10, 50))),
+        0.5,
     )
     assert (thrice.mean, thrice.se) == pytest.approx((once.mean, once.se))
 
@@ -80,13 +95,9 @@ def test_ppi_weight_of_2_equals_counting_an_answer_twice() -> None:
     heavy = [2.0 if index % 2 else 1.0 for index in range(40)]
     weighted = prediction_powered_mean(
         Y,
-        GUESSED,
-        UNLABELLED,
+        judged(VERDICTS, clusters=OWN, weights=heavy[:10]),
+        judged(FURTHER, clusters=OTHERS, weights=heavy),
         0.5,
-        clusters=OWN,
-        unlabelled_clusters=OTHERS,
-        weights=heavy[:10],
-        unlabelled_weights=heavy,
     )
     twice = [index for index in range(40) if index % 2]
 
@@ -95,17 +106,15 @@ def test_ppi_weight_of_2_equals_counting_an_answer_twice() -> None:
 
     many = prediction_powered_mean(
         doubled(Y),
-        doubled(GUESSED),
-        doubled(UNLABELLED),
+        judged(doubled(VERDICTS), clusters=doubled(OWN)),
+        judged(doubled(FURTHER), clusters=doubled(OTHERS)),
         0.5,
-        clusters=doubled(OWN),
-        unlabelled_clusters=doubled(OTHERS),
     )
     assert (weighted.mean, weighted.se) == pytest.approx((many.mean, many.se))
     # Equal weights change nothing, λ included.
     plain = prediction_powered_mean(Y, GUESSED, UNLABELLED)
     alike = prediction_powered_mean(
-        Y, GUESSED, UNLABELLED, weights=[3.0] * 10, unlabelled_weights=[3.0] * 40
+        Y, judged(VERDICTS, weights=[3.0] * 10), judged(FURTHER, weights=[3.0] * 40)
     )
     assert (alike.mean, alike.se, alike.power) == pytest.approx((plain.mean, plain.se, plain.power))
 
@@ -121,15 +130,15 @@ def test_ppi_with_conversations_has_nominal_coverage() -> None:
     for _ in range(600):
         rates = rng.beta(0.6 * 20, 0.4 * 20, 10)
         truth = rng.random(1540) < rates[clusters]
-        judged = np.where(rng.random(1540) < 0.9, truth, ~truth)
+        right = np.where(rng.random(1540) < 0.9, truth, ~truth)
         labelled = np.zeros(1540, dtype=bool)
         labelled[rng.choice(1540, 300, replace=False)] = True
         found = prediction_powered_mean(
             truth[labelled].astype(float).tolist(),
-            judged[labelled].astype(float).tolist(),
-            judged[~labelled].astype(float).tolist(),
-            clusters=clusters[labelled].tolist(),
-            unlabelled_clusters=clusters[~labelled].tolist(),
+            *(
+                judged(right[part].astype(float).tolist(), clusters=clusters[part].tolist())
+                for part in (labelled, ~labelled)
+            ),
         )
         held += abs(found.mean - 0.6) <= t * found.se
 
@@ -138,25 +147,27 @@ def test_ppi_with_conversations_has_nominal_coverage() -> None:
 
 def test_ppi_without_labels_or_with_one_cluster_is_refused() -> None:
     with pytest.raises(ValueError, match="labels"):
-        prediction_powered_mean([], [], [1.0])
+        prediction_powered_mean([], judged([]), judged([1.0]))
+    with pytest.raises(ValueError, match="labels"):
+        prediction_powered_mean([1.0], judged([1.0]), judged([]))
     with pytest.raises(ValueError, match="two clusters"):
         prediction_powered_mean(
-            [1.0, 0.0], [1.0, 1.0], [1.0], clusters=[0, 0], unlabelled_clusters=[0]
+            [1.0, 0.0], judged([1.0, 1.0], clusters=[0, 0]), judged([1.0], clusters=[0])
         )
 
 
 def test_ppi_ignores_a_judge_with_constant_verdicts() -> None:
-    found = prediction_powered_mean(Y, [1.0] * 10, [1.0] * 40)
+    found = prediction_powered_mean(Y, judged([1.0] * 10), judged([1.0] * 40))
     assert (found.power, found.mean) == (0.0, pytest.approx(0.6))
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30))
 def test_ppi_power_is_between_0_and_1_and_reduces_the_error(pairs: list[tuple[bool, bool]]) -> None:
     labels = [float(label) for label, _ in pairs]
-    judged = [float(guess) for _, guess in pairs]
-    found = prediction_powered_mean(labels, judged, [0.0, 1.0] * 30)
+    parts = judged([float(guess) for _, guess in pairs]), judged([0.0, 1.0] * 30)
+    found = prediction_powered_mean(labels, *parts)
     assert 0 <= found.power <= 1
-    unaided = prediction_powered_mean(labels, judged, [0.0, 1.0] * 30, 0.0)
+    unaided = prediction_powered_mean(labels, *parts, 0.0)
     assert found.se <= unaided.se + 1e-12
 
 
