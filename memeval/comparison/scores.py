@@ -40,6 +40,12 @@ class RunScores(Struct, frozen=True):
     metrics: frozenset[str] = frozenset()
     """Names of the metrics in the run's records, if no question has a value of this one."""
 
+    def on(self, questions: Iterable[str]) -> RunScores:
+        """The scores on some of its questions."""
+        asked = {name: self.questions[name] for name in questions}
+        values = {name: self.values[name] for name in asked if name in self.values}
+        return replace(self, questions=asked, values=values)
+
     def common(self, other: RunScores) -> list[str]:
         """The questions that have a value in both runs."""
         return [question for question in self.values if question in other.values]
@@ -63,13 +69,7 @@ def shared_scores(scores: Sequence[RunScores]) -> list[RunScores]:
     for own in scores[1:]:
         names = [name for name in names if _asks_same(asked[name], own.questions.get(name))]
 
-    shared = []
-    for own in scores:
-        questions = {name: own.questions[name] for name in names}
-        values = {name: own.values[name] for name in names if name in own.values}
-        shared.append(replace(own, questions=questions, values=values))
-
-    return shared
+    return [own.on(names) for own in scores]
 
 
 def _asks_same(question: AskedQuestion, other: AskedQuestion | None) -> bool:

@@ -3,24 +3,21 @@
 Each part is changed alone, so the changes do not add up.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 from msgspec import Struct
 
 from memeval.comparison.claims.matching import Match, claimed_rows, rests_on_answers
 from memeval.comparison.claims.records import JUDGED
+from memeval.comparison.scores import RunScores, cases_of, deltas_of, read_scores, weights_of
+from memeval.datasets.grouping import group
 from memeval.datasets.lint.records import differing_settings
-from memeval.metrics.metric import Metric
 from memeval.metrics.registry import metric_named
 from memeval.metrics.retrieval import CUTOFFS
 from memeval.report.differences import setting_value
-from memeval.results import (
-    HYPOTHESES_FILE,
-    Record,
-    is_same_judge,
-    judge_shown,
-)
+from memeval.results import HYPOTHESES_FILE, is_same_judge, judge_shown
 from memeval.results.run import Run
 from memeval.statistics.clusters import weighted_mean
 from memeval.statistics.differences import clustered_difference
@@ -69,19 +66,6 @@ class Effect(Struct, frozen=True):
     high: float | None = None
 
 
-class _Answer(Struct, frozen=True):
-    """A question of the run, averaged over repeats."""
-
-    case_id: str
-    category: str
-    weight: float
-    value: float | None
-    rules: Mapping[str, float | None]
-
-
-Answers = Mapping[str, _Answer]
-
-
 def effects_of(match: Match, run: Run, known: Sequence[Run]) -> tuple[float | None, list[Effect]]:
     """The run's figure as a claim counts it, in per cent, and the effect of each part on it.
 
@@ -91,80 +75,58 @@ def effects_of(match: Match, run: Run, known: Sequence[Run]) -> tuple[float | No
     if not rests_on_answers(match.figure.metric):
         return match.own, list(_of_retrieval(match, run))
 
-    asked = _read(run, metric_named(match.figure.metric))
-    own = _mean_percent(_claimed_answers(asked, match, run))
+    asked = _read(run, match.figure.metric)
+    own = _mean_percent(_claimed(asked, match, run))
     if own is None:
         return None, []
 
     return own, list(_of_answers(match, run, asked, [other for other in known if other.valid]))
 
 
-def _read(run: Run, metric: Metric) -> dict[str, _Answer]:
-    """A run's questions, averaged over repeats. Raises `UserError` if records can't be read."""
-    records: dict[str, list[Record]] = {}
-    for record in run.read_records():
-        records.setdefault(record.question_id, []).append(record)
-
-    answers = {}
-    for name, repeats in records.items():
-        rules = {}
-        for rule in _RULES:
-            rules[rule] = mean(record.metrics.get(rule) for record in repeats)
-
-        answers[name] = _Answer(
-            case_id=repeats[0].case_id,
-            category=str(repeats[0].category),
-            weight=repeats[0].weight,
-            value=mean(map(metric.of_question, repeats)),
-            rules=rules,
-        )
-
-    return answers
+def _read(run: Run, metric: str) -> RunScores:
+    """The scores of all questions of a run. Raises `UserError` if records can't be read."""
+    return read_scores(run, replace(metric_named(metric), all_categories=True))
 
 
-def _claimed_answers(answers: Answers, match: Match, run: Run) -> dict[str, _Answer]:
+def _claimed(asked: RunScores, match: Match, run: Run) -> RunScores:
     wanted = {row.category for row in claimed_rows(match.claim.protocol, run.summary)}
-    return {name: own for name, own in answers.items() if own.category in wanted}
+    return asked.on(_names(asked, wanted))
 
 
-def _mean_percent(answers: Answers) -> float | None:
+def _names(scores: RunScores, categories: Collection[str]) -> list[str]:
+    """The questions of some categories."""
+    return [name for name, own in scores.questions.items() if own.category in categories]
+
+
+def _mean_percent(scores: RunScores) -> float | None:
     """The mean over questions, in per cent."""
-    values, weights = [], []
-    for own in answers.values():
-        values.append(own.value)
-        weights.append(own.weight)
-
-    value = mean(values, weights)
+    value = mean(scores.values.values(), weights_of(scores, scores.values))
     return None if value is None else 100 * value
 
 
-def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) -> Iterator[Effect]:
+def _of_answers(match: Match, run: Run, asked: RunScores, known: Sequence[Run]) -> Iterator[Effect]:
     """Measured effects on a share of right answers."""
-    answers = _claimed_answers(asked, match, run)
+    answers = _claimed(asked, match, run)
     if match.figure.metric in JUDGED:
         yield from _by_judges(match, run, answers, known)
 
     yield from _by_categories(asked, answers)
     yield from _by_averages(answers)
-    unscored, filled, weights = 0, [], []
-    for own in answers.values():
-        unscored += own.value is None
-        filled.append(own.value or 0.0)
-        weights.append(own.weight)
-
+    unscored = len(answers.questions) - len(answers.values)
     if unscored:
-        value = 100 * weighted_mean(filled, weights)
+        filled = [answers.values.get(name, 0.0) for name in answers.questions]
+        value = 100 * weighted_mean(filled, weights_of(answers, answers.questions))
         text = f"{counted(unscored, 'question')} without a score counted as wrong"
         yield from _effect(DifferingPart.COVERAGE, text, value, answers)
 
     yield from _by_other_runs(match, run, answers, known)
 
 
-def _by_categories(asked: Answers, answers: Answers) -> Iterator[Effect]:
+def _by_categories(asked: RunScores, answers: RunScores) -> Iterator[Effect]:
     """With the categories that the claim leaves out, or without each of its own."""
-    categories = dict.fromkeys(own.category for own in answers.values())
-    if len(answers) < len(asked):
-        others = {own.category for own in asked.values()} - categories.keys()
+    categories = _categories(answers)
+    if len(answers.questions) < len(asked.questions):
+        others = _categories(asked) - categories
         text = f"with category {', '.join(map(one_line, sorted(others, key=natural_order)))}"
         yield from _effect(DifferingPart.CATEGORIES, text, _mean_percent(asked), answers)
         above = _above_the_line(asked, answers)
@@ -172,27 +134,27 @@ def _by_categories(asked: Answers, answers: Answers) -> Iterator[Effect]:
         yield from _effect(DifferingPart.CATEGORIES, text, above, answers)
     elif len(categories) > 1:
         for category in sorted(categories, key=natural_order):
-            rest = {name: own for name, own in answers.items() if own.category != category}
+            rest = answers.on(_names(answers, categories - {category}))
             text = f"without category {one_line(category)}"
             yield from _effect(DifferingPart.CATEGORIES, text, _mean_percent(rest), answers)
 
 
-def _by_averages(answers: Answers) -> Iterator[Effect]:
-    """The mean of the categories' means, and of the conversations', if there are several."""
-    by_category: dict[str, dict[str, _Answer]] = {}
-    by_case: dict[str, dict[str, _Answer]] = {}
-    for name, own in answers.items():
-        by_category.setdefault(own.category, {})[name] = own
-        by_case.setdefault(own.case_id, {})[name] = own
+def _categories(scores: RunScores) -> set[str]:
+    return {question.category for question in scores.questions.values()}
 
-    for what, groups in (("categories", by_category), ("conversations", by_case)):
+
+def _by_averages(answers: RunScores) -> Iterator[Effect]:
+    """The mean of the categories' means, and of the conversations', if there are several."""
+    for what, member in (("categories", "category"), ("conversations", "case_id")):
+        pairs = ((getattr(asked, member), name) for name, asked in answers.questions.items())
+        groups = group(pairs).values()
         if len(groups) > 1:
-            value = mean(map(_mean_percent, groups.values()))
+            value = mean(_mean_percent(answers.on(names)) for names in groups)
             text = f"mean of the {what}' means"
             yield from _effect(DifferingPart.AVERAGE, text, value, answers)
 
 
-def _above_the_line(asked: Answers, answers: Answers) -> float | None:
+def _above_the_line(asked: RunScores, answers: RunScores) -> float | None:
     """All right answers divided by the claimed questions, in per cent: as in a published 84 %."""
     whole, claimed = _mean_percent(asked), _mean_percent(answers)
     if whole is None or claimed is None:
@@ -201,12 +163,12 @@ def _above_the_line(asked: Answers, answers: Answers) -> float | None:
     return whole * _scored_weight(asked) / _scored_weight(answers)
 
 
-def _scored_weight(answers: Answers) -> float:
-    return sum(own.weight for own in answers.values() if own.value is not None)
+def _scored_weight(scores: RunScores) -> float:
+    return sum(weights_of(scores, scores.values))
 
 
 def _effect(
-    part: DifferingPart, text: str, value: float | None, answers: Answers
+    part: DifferingPart, text: str, value: float | None, answers: RunScores
 ) -> Iterator[Effect]:
     own = _mean_percent(answers)
     if value is not None and own is not None:
@@ -214,33 +176,30 @@ def _effect(
 
 
 def _paired_effect(
-    part: DifferingPart, text: str, answers: Answers, others: Mapping[str, float]
+    part: DifferingPart, text: str, answers: RunScores, others: Mapping[str, float]
 ) -> Iterator[Effect]:
     """The change on the questions that have both values, with its interval."""
-    scored, values, deltas, cases, weights = 0, [], [], [], []
-    for name, own in answers.items():
-        scored += own.value is not None
-        if own.value is not None and name in others:
-            values.append(others[name])
-            deltas.append(others[name] - own.value)
-            cases.append(own.case_id)
-            weights.append(own.weight)
-
+    common = [name for name in answers.values if name in others]
+    deltas = deltas_of(others, answers.values, common)
+    cases, weights = cases_of(answers, common), weights_of(answers, common)
     result = clustered_difference(deltas, cases, weights, most=1.0)
     if result is None:
         return
 
-    if len(values) < scored:
-        text += f", on {len(values):,} of {scored:,} questions"
+    if len(common) < len(answers.values):
+        text += f", on {len(common):,} of {len(answers.values):,} questions"
 
-    value, low, high = 100 * weighted_mean(values, weights), result.low, result.high
+    value = 100 * weighted_mean([others[name] for name in common], weights)
+    low, high = result.low, result.high
     if low is not None and high is not None:
         low, high = 100 * low, 100 * high
 
     yield Effect(part, text, value, change=100 * result.mean, low=low, high=high)
 
 
-def _by_judges(match: Match, run: Run, answers: Answers, known: Sequence[Run]) -> Iterator[Effect]:
+def _by_judges(
+    match: Match, run: Run, answers: RunScores, known: Sequence[Run]
+) -> Iterator[Effect]:
     """Effects of other judges on the same answers: the judges of finished runs, and word rules."""
     judges = _other_judges(run, known)
     for judge, other in judges.items():
@@ -250,7 +209,7 @@ def _by_judges(match: Match, run: Run, answers: Answers, known: Sequence[Run]) -
     yield from _by_rules(answers, run, judges)
 
 
-def _by_rules(answers: Answers, run: Run, judged: Container[str]) -> Iterator[Effect]:
+def _by_rules(answers: RunScores, run: Run, judged: Container[str]) -> Iterator[Effect]:
     """Effects of judging the same answers by word rules, whose results the records contain. Rules
     in `judged` are left out.
     """
@@ -260,14 +219,8 @@ def _by_rules(answers: Answers, run: Run, judged: Container[str]) -> Iterator[Ef
         if name == own or name in judged:
             continue
 
-        others = {}
-        for question, answer in answers.items():
-            value = answer.rules[rule]
-            if value is not None:
-                others[question] = value
-
         text = f"the same answers by judge={name}"
-        yield from _paired_effect(DifferingPart.JUDGE, text, answers, others)
+        yield from _paired_effect(DifferingPart.JUDGE, text, answers, _read(run, rule).values)
 
 
 def _other_judges(run: Run, known: Sequence[Run]) -> dict[str, Run]:
@@ -284,7 +237,7 @@ def _other_judges(run: Run, known: Sequence[Run]) -> dict[str, Run]:
 
 
 def _by_other_runs(
-    match: Match, run: Run, answers: Answers, known: Sequence[Run]
+    match: Match, run: Run, answers: RunScores, known: Sequence[Run]
 ) -> Iterator[Effect]:
     """Effects in the latest finished run that differs in only one part, per part and its values."""
     found: dict[tuple[DifferingPart, str], Run] = {}
@@ -317,9 +270,8 @@ def _describe_params(run: Run, other: Run) -> str:
     return ", ".join(f"{name}={one_line(setting_value(other.summary, name), 60)}" for name in keys)
 
 
-def _values(match: Match, other: Run) -> dict[str, float]:
-    answers = _claimed_answers(_read(other, metric_named(match.figure.metric)), match, other)
-    return {name: own.value for name, own in answers.items() if own.value is not None}
+def _values(match: Match, other: Run) -> Mapping[str, float]:
+    return _claimed(_read(other, match.figure.metric), match, other).values
 
 
 def _of_retrieval(match: Match, run: Run) -> Iterator[Effect]:
