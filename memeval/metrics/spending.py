@@ -21,6 +21,7 @@ from memeval.metrics.metric import (
 )
 from memeval.results import Record, RunSummary, fresh_cost_usd
 from memeval.results.prices import total_cost_usd
+from memeval.statistics.means import sum_or_none
 
 PER_1000_TOKENS = replace(POINTS, name="points per 1,000 tokens", after="", most=None)
 RETRIEVAL_P50, RETRIEVAL_P95 = "latency_ms/retrieval/p50", "latency_ms/retrieval/p95"
@@ -41,15 +42,12 @@ def accuracy_per_1000_tokens(figures: Mapping[str, float | None]) -> float | Non
 
 
 def _tokens(record: Record) -> float | None:
-    total = 0
+    tokens: list[int | None] = []
     for usage in record.usage:
-        # Unknown is not 0: one such call would make a system look cheap.
-        if usage.prompt_tokens is None or usage.completion_tokens is None:
-            return None
+        tokens += (usage.prompt_tokens, usage.completion_tokens)
 
-        total += usage.prompt_tokens + usage.completion_tokens
-
-    return float(total)
+    # Unknown is not 0: one such call would make a system look cheap.
+    return sum_or_none(tokens)
 
 
 def _context_line(summary: RunSummary) -> str:

@@ -17,6 +17,7 @@ from memeval.results.prices import total_cost_usd
 from memeval.results.run import Run
 from memeval.results.steps import AgentStep
 from memeval.results.texts import Joined
+from memeval.statistics.means import sum_or_none
 from memeval.text.redaction import redacted, redacted_in
 
 RIGHT, WRONG, ABSTAINED, UNSCORED, FAILED, MIXED, NOT_ASKED = "rwaufm-"
@@ -308,14 +309,8 @@ def _round(value: float | None) -> float | None:
 
 def _sum(counts: Iterable[int | None]) -> int | None:
     """The sum of token counts; None if one is unknown."""
-    total = 0
-    for count in counts:
-        if count is None:
-            return None
-
-        total += count
-
-    return total
+    total = sum_or_none(counts)
+    return None if total is None else int(total)
 
 
 _DEEPEST = 8
