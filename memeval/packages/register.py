@@ -23,15 +23,14 @@ from memeval.pipeline.measure.records import rows_of_run
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.results import (
-    SEAL,
     IngestRow,
     JudgeIdentity,
     Record,
     RunSummary,
     VerdictRow,
     as_json,
-    is_sealed,
     sealed,
+    unsealed,
 )
 from memeval.results.fields import as_plain, read_as
 from memeval.results.rows import answer_or_ingest
@@ -241,12 +240,7 @@ def _judge(content: Mapping[str, Any]) -> JudgeIdentity | None:
 
 def _parse(content: Any) -> StatementContent:
     """The statement. Raises `ValueError` for content that `register` did not write."""
-    if not isinstance(content, dict) or not is_sealed(content):
-        raise ValueError("it is damaged, or was edited")
-
-    unsealed = dict(content)
-    unsealed.pop(SEAL)
-    return read_as(unsealed, StatementContent)
+    return read_as(unsealed(content), StatementContent)
 
 
 def _commit_of(path: Path) -> Json | None:

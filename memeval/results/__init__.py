@@ -6,9 +6,9 @@ from memeval.results.files import (
     SEAL,
     as_json,
     file_digest,
-    is_sealed,
     json_line,
     sealed,
+    unsealed,
     write_atomically,
 )
 from memeval.results.judge import JudgeIdentity, is_same_judge, judge_shown
@@ -77,7 +77,6 @@ __all__ = [
     "hypotheses_file",
     "is_imported",
     "is_same_judge",
-    "is_sealed",
     "json_line",
     "judge_shown",
     "read_records",
@@ -85,5 +84,6 @@ __all__ = [
     "run_cost_usd",
     "sealed",
     "texts_file",
+    "unsealed",
     "write_atomically",
 ]

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from memeval.records import Count, Finite
 from memeval.results.fields import Json, Share, as_plain, read_as
-from memeval.results.files import as_json, is_sealed, sealed, write_atomically
+from memeval.results.files import as_json, sealed, unsealed, write_atomically
 from memeval.results.note import Note, NoteKind, remarks
 from memeval.results.summary import RECORDS_FILE, RunSummary
 from memeval.statistics.proportions import wilson_interval
@@ -141,17 +141,12 @@ def read_calibration(folder: Path) -> Calibration | None:
     path = folder / CALIBRATION_FILE
     try:
         with path.open("rb") as file:
-            content = json.loads(file.read(LARGEST))
+            return Calibration.from_json(unsealed(json.loads(file.read(LARGEST))))
     except FileNotFoundError:
         return None
     except RecursionError as error:
         # json raises it for brackets nested too deep: the file is damaged, not the program.
         raise ValueError("nested too deep") from error
-
-    if not isinstance(content, dict) or not is_sealed(content):
-        raise ValueError("damaged, or edited")
-
-    return Calibration.from_json(content)
 
 
 def read_shown_summary(folder: Path) -> RunSummary:

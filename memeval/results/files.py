@@ -55,9 +55,20 @@ def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**content, SEAL: _seal_of(content)}
 
 
-def is_sealed(content: Mapping[str, Any]) -> bool:
-    """Whether `content` is unchanged since it was sealed."""
-    return content.get(SEAL) == _seal_of(content)
+def unsealed(content: Any) -> dict[str, Any]:
+    """A sealed object as it was before.
+
+    Raises `ValueError` for any other value, and for an object that was changed since.
+    """
+    if not isinstance(content, dict):
+        raise ValueError("it is not a JSON object")
+
+    if content.get(SEAL) != _seal_of(content):
+        raise ValueError("its digest is missing or does not match: it was edited")
+
+    kept = dict(content)
+    del kept[SEAL]
+    return kept
 
 
 def _seal_of(content: Mapping[str, Any]) -> str:

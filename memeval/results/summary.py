@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Meta
 
 from memeval.results.fields import as_plain, read_as
-from memeval.results.files import SEAL, as_json, file_digest, is_sealed, sealed, write_atomically
+from memeval.results.files import as_json, file_digest, sealed, unsealed, write_atomically
 from memeval.results.judge import JudgeIdentity
 from memeval.results.note import Note, NoteKind, with_kinds
 from memeval.text.redaction import redacted_in, without_known_in
@@ -245,21 +245,7 @@ class RunSummary:
         """
         path = folder / RUN_FILE
         try:
-            content = json.loads(path.read_bytes())
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is damaged: {error}") from error
-
-        if isinstance(content, dict) and SEAL not in content:
-            raise ValueError(
-                f"{path} has no digest: it was written by memeval 0.1, or edited; to recreate "
-                "it, repeat the run's command"
-            )
-
-        if not isinstance(content, dict) or not is_sealed(content):
-            raise ValueError(f"{path} is damaged or was edited")
-
-        del content[SEAL]
-        try:
+            content = unsealed(json.loads(path.read_bytes()))
             summary = read_as(with_kinds(content), cls)
             for time in (summary.started_at, summary.finished_at):
                 datetime.fromisoformat(time)

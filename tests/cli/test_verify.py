@@ -142,7 +142,7 @@ def test_rows_without_seals_are_refused(finished: Path, tmp_path: Path) -> None:
 def test_damaged_calibration_is_reported(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished, tmp_path / "home")
     folder = folders(tmp_path / "home")[0]
-    for content, told in (("{}", "damaged, or edited"), ("{", "Expecting property name")):
+    for content, told in (("{}", "its digest is missing"), ("{", "Expecting property name")):
         (folder / "calibration.json").write_text(content, encoding="utf-8")
         done = memeval(tmp_path / "home", "verify", folder.name)
         assert done.status == 1 and f"calibration.json can't be read ({told}" in done.out
@@ -158,15 +158,11 @@ def test_run_of_version_0_1_is_refused_with_a_way_out(finished: Path, tmp_path: 
     del content["digest"]
     path.write_text(json.dumps(content), encoding="utf-8")
     done = memeval(home, "verify", str(path.parent))
-    assert done.status == 1 and f"{path} has no digest: it was written by memeval 0.1" in done.out
+    assert done.status == 1 and f"{path} is damaged: its digest is missing" in done.out
     assert "repeat its command, which rewrites its folder" in done.out
 
     done = memeval(home, "show", path.parent.name)
-    assert (
-        done.status == 2
-        and "it was written by memeval 0.1" in done.err
-        and "Traceback" not in done.err
-    )
+    assert done.status == 2 and "its digest is missing" in done.err and "Traceback" not in done.err
 
 
 def test_edited_and_missing_files_are_named(finished: Path, tmp_path: Path) -> None:

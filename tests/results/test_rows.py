@@ -22,8 +22,8 @@ from memeval.results import (
     StepTimes,
     VerdictRow,
     as_json,
-    is_sealed,
     sealed,
+    unsealed,
     write_atomically,
 )
 from memeval.results.private import make_folder
@@ -373,9 +373,11 @@ def test_damaged_summary_always_raises_value_error(tmp_path: Path, content: str)
 
 
 def test_seal_survives_json_and_detects_changes() -> None:
-    content = sealed({"a": [1, 2.5, None, "ü\ud800"], "b": {"c": True}})
-    assert is_sealed(json.loads(json.dumps(content)))
-    assert not is_sealed({**content, "a": []}) and not is_sealed({"a": 1})
+    content = {"a": [1, 2.5, None, "ü\ud800"], "b": {"c": True}}
+    assert unsealed(json.loads(json.dumps(sealed(content)))) == content
+    for other in ({**sealed(content), "a": []}, {"a": 1}, [], None):
+        with pytest.raises(ValueError, match=r"it was edited|not a JSON object"):
+            unsealed(other)
 
 
 def test_created_files_are_private_whatever_the_umask(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_failure_is_reported_and_the_worker_continues(tmp_path: Path) -> None:
         fine = publisher.publish(good, Filing()).result()
     assert missing.error is not None and "No such file" in missing.error
     assert broken.error is not None and broken.error.startswith("rag-10-1 could not be published: ")
-    assert "run.json has no digest" in broken.error
+    assert "run.json is damaged: its digest is missing" in broken.error
     assert fine == PublishResult()
     assert not (good / "tracked.json").exists() and not (tmp_path / "mlruns").exists()
 

@@ -9,12 +9,13 @@ from msgspec import Struct, field
 
 from memeval.comparison.scores import RunScores
 from memeval.config.identity import result_settings
+from memeval.datasets.io.fields import unique_fields
 from memeval.errors import UserError
 from memeval.metrics.metric import Metric
 from memeval.metrics.registry import metrics
 from memeval.results import JudgeIdentity, RunSummary, run_cost_usd
 from memeval.results.fields import Number, Share, Weight, as_plain, read_as
-from memeval.results.files import SEAL, as_json, is_sealed, sealed, write_atomically, writing
+from memeval.results.files import SEAL, as_json, sealed, unsealed, write_atomically, writing
 from memeval.results.run import Run
 from memeval.results.summary import as_yaml
 from memeval.text.redaction import redacted, redacted_in
@@ -150,7 +151,7 @@ def read_baseline(path: Path) -> Baseline:
             raise ValueError(f"it is larger than {LARGEST // 2**20} MB")
 
         # A merge of two branches may leave a question twice.
-        content = json.loads(path.read_bytes(), object_pairs_hook=_without_twins)
+        content = json.loads(path.read_bytes(), object_pairs_hook=unique_fields)
         return _baseline_from(content)
     except FileNotFoundError:
         raise UserError(
@@ -166,25 +167,11 @@ def read_baseline(path: Path) -> Baseline:
         ) from error
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object. Raises `ValueError` for duplicate names: the last would silently win."""
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError("a name occurs twice in one object")
-
-    return members
-
-
 def _baseline_from(content: Any) -> Baseline:
-    if not isinstance(content, dict):
-        raise ValueError("it is not a JSON object")
-
-    if content.get("memeval_baseline") != VERSION:
+    content = unsealed(content)
+    if content.pop("memeval_baseline", None) != VERSION:
         raise ValueError(f"memeval_baseline is not {VERSION}")
-    if not is_sealed(content):
-        raise ValueError("its digest does not match: it was edited or merged")
 
-    del content["memeval_baseline"], content[SEAL]
     if isinstance(content.get("questions"), dict):
         for name, row in content["questions"].items():
             # One by one, for an error that names the question.

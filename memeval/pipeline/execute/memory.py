@@ -17,7 +17,7 @@ from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.cell import Cell
 from memeval.process.leftovers import remove, temporary_name
 from memeval.records import Count, EvalCase, Finite, IngestHealth, Usage
-from memeval.results import is_sealed, sealed, write_atomically
+from memeval.results import sealed, unsealed, write_atomically
 from memeval.results.fields import as_plain, read_as
 from memeval.results.files import MANIFEST, as_json, file_digests
 from memeval.results.private import make_folder
@@ -183,12 +183,9 @@ async def save_memory(
 def read_manifest(folder: Path, key: str) -> dict[str, Any]:
     """The manifest of a memory. Raises `ValueError` unless it matches files, key and folder."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
+        manifest = unsealed(json.loads((folder / MANIFEST).read_bytes()))
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{MANIFEST} can't be read") from error
-
-    if not isinstance(manifest, dict) or not is_sealed(manifest):
-        raise ValueError(f"{MANIFEST} is damaged or was edited")
+        raise ValueError(f"{MANIFEST} is damaged: {one_line(error)}") from error
 
     lacking = [name for name in ("case_id", "key", "files", *IN_MANIFEST) if name not in manifest]
     if lacking:
