@@ -6,9 +6,7 @@ answer. Rows from other sources contain the judge's verdict with the label, see 
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memeval.calibration.scored import AnswerKey, JudgedAnswer, by_key
-from memeval.datasets.io.fields import Fields, decode
+from memeval.datasets.io.fields import Fields
 from memeval.datasets.io.lines import parse_lines
+from memeval.datasets.io.tables import read_table
 from memeval.errors import UserError
 from memeval.report.escaping import csv_cell
 from memeval.report.tables import csv_text
@@ -38,7 +37,6 @@ WORDS = {
 """The accepted words for a label or a verdict."""
 MOST_PROBLEMS = 20
 """Maximum lines that an error lists."""
-LARGEST_FIELD = 16 * 2**20
 
 
 class LabelRow(Struct, frozen=True):
@@ -83,9 +81,12 @@ def read_labels(path: Path) -> list[LabelRow]:
     with reading(one_line(path)):
         content = path.read_bytes()
 
-    given = parse_lines(content.split(b"\n"), path)
+    given: Iterable[Fields] = parse_lines(content.split(b"\n"), path)
     if suffix == ".csv":
-        given = _csv_rows(content, path)
+        # Spreadsheets in some countries write semicolons.
+        header = content.partition(b"\n")[0]
+        delimiter = ";" if header.count(b";") > header.count(b",") else ","
+        given = read_table(content, path, [LABEL], delimiter)
 
     rows, problems = [], []
     for fields in given:
@@ -113,27 +114,6 @@ def raise_problems(path: Path, problems: Sequence[str]) -> None:
 
     count = "one row" if len(problems) == 1 else f"{len(problems):,} rows"
     raise UserError(f"{one_line(path)}: {count} can't be used", *hints)
-
-
-def _csv_rows(content: bytes, path: Path) -> Iterator[Fields]:
-    # A long answer exceeds the default of 128 KB. Without any limit, one quote could swallow the
-    # whole file.
-    csv.field_size_limit(LARGEST_FIELD)
-    text = decode(content, path)
-    # Spreadsheets in some countries write semicolons.
-    header = text.partition("\n")[0]
-    delimiter = ";" if header.count(";") > header.count(",") else ","
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-    try:
-        if LABEL not in (reader.fieldnames or ()):
-            raise UserError(f"{one_line(path)} has no column 'label'")
-
-        for values in reader:
-            if any(values.values()):
-                # The line number is read row by row: a cell may contain several lines.
-                yield Fields(path, f"line {reader.line_num}", values)
-    except csv.Error as error:
-        raise UserError(f"{one_line(path)}, line {reader.line_num}: {one_line(error)}") from error
 
 
 def _row(where: str, content: Mapping[str, Any]) -> LabelRow | str:

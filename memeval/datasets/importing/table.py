@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 import zipfile
@@ -18,6 +17,7 @@ from memeval.datasets.importing.message import ImportLog, Message, key_of
 from memeval.datasets.importing.sources import check_archive
 from memeval.datasets.importing.times import format_of, read_time
 from memeval.datasets.io.fields import REPLACE, quoted
+from memeval.datasets.io.tables import Row, csv_rows
 from memeval.errors import UserError, require_library, unknown
 from memeval.text.shown import one_line
 
@@ -46,11 +46,7 @@ SEPARATOR = re.compile(r"sep=(.)\r?\n")
 BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 LONGEST = 3
 """The longest run of such characters that is usual in a Western language."""
-LONGEST_CELL = 1 << 26
 MOST_ROWS = 5_000_000
-Row = tuple[int, Sequence[str]]
-"""The number of the line on which a row ends, or of the row in a sheet, and its cells."""
-QUOTING = 'in a cell with quotes, double them, and quote the cell:  "say ""hi"""'
 
 
 class RawTable(Struct, frozen=True):
@@ -106,11 +102,6 @@ def read_csv(
     Raises `UserError` if it is empty, contains NUL bytes or has broken quoting.
     """
     text = _decode(content, path, log)
-    if not text.strip():
-        raise UserError(f"{path} is empty.", REPLACE)
-    if "\0" in text:
-        raise UserError(f"{path} contains a NUL byte.", REPLACE)
-
     rows = text.lstrip("\n\r")
     separator = SEPARATOR.match(rows)
     if separator is None:
@@ -120,7 +111,7 @@ def read_csv(
 
     log.note_conversion(f"tables with {delimiter!r} between cells")
     above = text[: len(text) - len(rows)].count("\n")
-    return RawTable.of(_csv_rows(rows, delimiter, path, above), path, user_columns, log)
+    return RawTable.of(csv_rows(rows, path, delimiter, above), path, user_columns, log)
 
 
 def _delimiter(text: str) -> str:
@@ -266,25 +257,6 @@ def _whole_rows(table: RawTable, log: ImportLog) -> Iterator[Sequence[str]]:
             yield row
         else:
             log.leave_out("rows with more or fewer cells than the header")
-
-
-def _csv_rows(text: str, delimiter: str, path: Path, above: int) -> Iterator[Row]:
-    """The rows that are not blank; `above` is the number of lines of the file above the text."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
-    ends = 0
-    # A message may be longer than the default limit of `csv`, 131,072 characters.
-    usual = csv.field_size_limit(LONGEST_CELL)
-    try:
-        for row in reader:
-            ends = reader.line_num
-            if any(map(str.strip, row)):
-                yield above + ends, row
-    except csv.Error as error:
-        # Report the line below the last good row: an unclosed quote swallows all lines after it.
-        line = above + ends + 1
-        raise UserError(f"{path}: line {line}: {one_line(error)}.", QUOTING) from error
-    finally:
-        csv.field_size_limit(usual)
 
 
 def _decode(content: bytes, path: Path, log: ImportLog) -> str:
