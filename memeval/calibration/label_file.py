@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memeval.calibration.scored import AnswerKey, JudgedAnswer, by_key
+from memeval.datasets.io.entries import Mistakes
 from memeval.datasets.io.fields import Fields
 from memeval.datasets.io.lines import parse_lines
 from memeval.datasets.io.tables import read_table
@@ -24,6 +25,7 @@ from memeval.results import json_line, write_atomically
 from memeval.results.files import reading, writing
 from memeval.results.private import make_folder
 from memeval.text.redaction import redacted
+from memeval.text.shipped import location_of
 from memeval.text.shown import one_line, printable
 
 SUFFIXES = (".csv", ".jsonl")
@@ -35,8 +37,6 @@ WORDS = {
     **dict.fromkeys(("wrong", "incorrect", "no", "n", "false", "0"), False),
 }
 """The accepted words for a label or a verdict."""
-MOST_PROBLEMS = 20
-"""Maximum lines that an error lists."""
 
 
 class LabelRow(Struct, frozen=True):
@@ -88,7 +88,8 @@ def read_labels(path: Path) -> list[LabelRow]:
         delimiter = ";" if header.count(b";") > header.count(b",") else ","
         given = read_table(content, path, [LABEL], delimiter)
 
-    rows, problems = [], []
+    rows: list[LabelRow] = []
+    problems: list[str] = []
     for fields in given:
         row = _row(f"{one_line(path)}, {fields.record}", fields.values)
         if isinstance(row, str):
@@ -103,17 +104,9 @@ def read_labels(path: Path) -> list[LabelRow]:
     return rows
 
 
-def raise_problems(path: Path, problems: Sequence[str]) -> None:
+def raise_problems(path: Path, problems: list[str]) -> None:
     """Raises `UserError` with a line for each problem, if there is one."""
-    if not problems:
-        return
-
-    hints = list(problems[:MOST_PROBLEMS])
-    if len(problems) > MOST_PROBLEMS:
-        hints.append(f"and {len(problems) - MOST_PROBLEMS:,} more")
-
-    count = "one row" if len(problems) == 1 else f"{len(problems):,} rows"
-    raise UserError(f"{one_line(path)}: {count} can't be used", *hints)
+    Mistakes(path, location_of("docs/judging.md"), messages=problems).refuse()
 
 
 def _row(where: str, content: Mapping[str, Any]) -> LabelRow | str:
