@@ -194,6 +194,7 @@ def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
     from memeval.runs.forecast.forecast import check_stores_are_read, forecast
     from memeval.runs.invocation import Invocation
     from memeval.runs.loop import run_loop
+    from memeval.runs.spending import shared_budget
 
     # Hydra's output for a plan is discarded.
     with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
@@ -201,6 +202,7 @@ def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
         failures = Invocation(Path(folder)).failed_cells()
 
     check_stores_are_read(plan)
+    shared_budget(plan, {})
     return replace(run_loop(forecast(plan, exact=exact)), failures=failures)
 
 

@@ -162,11 +162,13 @@ def test_dollar_budget_with_an_unknown_price_is_refused(memeval: Command) -> Non
     with ScriptedEndpoint() as endpoint:
         words = [word for word in asking(endpoint) if not word.startswith("llm.model=")]
         done = memeval(*words, "llm.model=my-own", "budget.usd=1", check=False)
+        planned = memeval("plan", *words, "llm.model=my-own", "budget.usd=1", check=False)
         gated = memeval(*words, "llm.model=my-own", "confirm_above_usd=1", check=False)
         assert endpoint.count() == 0
 
-    assert done.returncode == gated.returncode == 2
+    assert done.returncode == planned.returncode == gated.returncode == 2
     assert "budget.usd needs the price of llm.model=my-own" in done.stderr
+    assert planned.stderr == done.stderr
     for stderr in (done.stderr, gated.stderr):
         assert "prices.yaml" in stderr
 
