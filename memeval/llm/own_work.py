@@ -111,8 +111,16 @@ class OwnWork:
     @property
     def measured_s(self) -> float | None:
         """The seconds; None if too much time was subtracted that may have been the system's own."""
-        is_sure = self._unsure_s <= UNSURE_SHARE * self.seconds + UNSURE_S
-        return self.seconds if is_sure else None
+        return self.measured_since((0.0, 0.0))
+
+    def mark(self) -> tuple[float, float]:
+        """The beginning of a part, for `measured_since`."""
+        return self.seconds, self._unsure_s
+
+    def measured_since(self, mark: tuple[float, float]) -> float | None:
+        """The seconds since a mark; None as in `measured_s`."""
+        seconds, unsure_s = self.seconds - mark[0], self._unsure_s - mark[1]
+        return seconds if unsure_s <= UNSURE_SHARE * seconds + UNSURE_S else None
 
     @contextmanager
     def running(self, *, in_thread: bool = False) -> Iterator[None]:

@@ -20,7 +20,7 @@ from doubles.endpoint import ScriptedEndpoint
 from memeval.config.schema import LlmConfig
 from memeval.errors import MemevalError, MemoryServiceError, SystemFaultError, UserError
 from memeval.llm.cache import Cache
-from memeval.llm.contract import SessionPrompt, ToolPrompt, fenced
+from memeval.llm.contract import Completion, SessionPrompt, ToolCall, ToolPrompt, fenced
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.model import MeteredModel
@@ -36,7 +36,17 @@ from memeval.pipeline.execute.tool_results import as_result, cut_result
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.cell_prompts import Templates
-from memeval.records import EvalCase, EvalQuestion, Retrieved, Role, Session, Status, Traces, Turn
+from memeval.records import (
+    EvalCase,
+    EvalQuestion,
+    Retrieved,
+    Role,
+    Session,
+    Status,
+    Traces,
+    Turn,
+    Usage,
+)
 from memeval.results import AnswerRow, TextStore
 from memeval.systems.base import MemorySystem, SystemSettings
 from memeval.systems.tools import Tool, ToolResult, object_schema
@@ -994,3 +1004,32 @@ def test_metering_counts_each_reply(tmp_path: Path) -> None:
         played = play([calls(call()), DONE], tmp_path)
 
     assert sum(usage.calls for usage in played.row.usage) == 2
+
+
+def test_tool_call_is_timed_without_the_work_of_other_questions() -> None:
+    """As a retrieval is. A tool that raised has no time."""
+    names = iter(["search", "raises", "search"])
+    ledger = Ledger()
+
+    async def use(tool: Tool, arguments: Mapping[str, Any]) -> str:
+        ledger.own.add(20.0)
+        ledger.add_duration(Role.EMBED, 1.0)
+        if tool.name == "raises":
+            raise SystemFaultError("it broke")
+
+        return FOUND
+
+    async def complete(prompt: ToolPrompt) -> Completion:
+        named = ToolCall("", next(names, ""), "{}")
+        called = (named,) if named.name else ()
+        return Completion(
+            "" if called else DONE, Usage(Role.ANSWER, "m", "p"), 0.0, tool_calls=called
+        )
+
+    tools = [Tool(name, "", object_schema(), print) for name in ("search", "raises")]
+    loop = ToolLoop(tools, LIMITS, complete=complete, use=use)
+    session = SessionPrompt(context=(), system_text="", user_template="{session}")
+    with metered(ledger):
+        asyncio.run(loop.run(ToolPrompt(session, "", ())))
+
+    assert [call.seconds for call in loop.calls] == [21.0, None, 21.0]

@@ -9,7 +9,6 @@ recorded as a `Fault`: the model gets a message, and continues.
 import json
 import math
 import re
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +20,7 @@ from msgspec import Struct, structs
 
 from memeval.errors import ModelError, StorageError, SystemFaultError, UserError, WorldError
 from memeval.llm.contract import Completion, Message, ToolCall, ToolPrompt, fenced
+from memeval.llm.metering import current_ledger, plus
 from memeval.llm.reply.text import without_controls
 from memeval.llm.tokens import count_tokens
 from memeval.pipeline.execute.tool_arguments import load_arguments, mistake, whole_numbers
@@ -95,7 +95,9 @@ class CallRecord(Struct, frozen=True):
     tokens: int
     """Tokens of the result."""
     seconds: float | None = None
-    """Wall time; None if the tool did not run."""
+    """Time of the tool's own work and its calls, without queues and the work of other questions;
+    None if it did not run, it raised, or the time is unknown.
+    """
     fault: Fault | None = None
     retrieved: tuple[Retrieved, ...] | None = None
     """The chunks that the result shows; None if the tool does not report them."""
@@ -134,12 +136,13 @@ class ToolLoop:
         """Steps so far, also after an error."""
         self.step_limit = False
         """Whether a limit ended the loop before the model was done."""
+        self.context_tokens = 0
+        """Tokens of the chunks shown at first and of all results of tools so far."""
         self._tools = {tool.name: tool for tool in tools}
         self._limits, self._complete, self._use = limits, complete, use
         self._last_words = last_words
         self._exchange: list[Message] = []
         self._seen: dict[str, None] = {}
-        self._shown_tokens = 0
         self._equal_calls: Counter[tuple[str, str]] = Counter()
         self._ids: set[str] = set()
         self._calls_made = 0
@@ -148,13 +151,6 @@ class ToolLoop:
     def calls(self) -> list[CallRecord]:
         """The calls of all steps so far, in order."""
         return list(chain.from_iterable(step.calls for step in self.steps))
-
-    @property
-    def context_tokens(self) -> int:
-        """Tokens of the chunks shown at first and of all results of tools so far."""
-        # The message about a call that was not run comes from memeval, not from the memory.
-        results = (call.tokens for call in self.calls if call.seconds is not None)
-        return self._shown_tokens + sum(results)
 
     def count_faults(self) -> dict[str, int]:
         """Number of faults of replies and calls so far, by kind."""
@@ -174,7 +170,7 @@ class ToolLoop:
         """
         # The chunks shown at first count as seen, too.
         self._seen |= dict.fromkeys(prompt.seen)
-        self._shown_tokens = sum(map(count_tokens, prompt.seen))
+        self.context_tokens = sum(map(count_tokens, prompt.seen))
         empty = 0
         while True:
             is_full = (
@@ -343,15 +339,17 @@ class ToolLoop:
     async def _use_tool(
         self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any]
     ) -> CallRecord:
-        began = time.perf_counter()
+        ledger = current_ledger()
+        own, calls_s = ledger.own.mark(), ledger.calls_s() or 0.0
+        seconds = None
         try:
             result = as_result(await self._use(tool, arguments))
+            seconds = plus(ledger.own.measured_since(own), ledger.calls_s())
         except (WorldError, UserError, StorageError):
             raise  # the memory is unreachable: not a tool's result
         except (SystemFaultError, TypeError, ValueError, RecursionError) as error:
             result = ToolResult(f"The tool failed: {one_line(error, 400)}", is_error=True)
 
-        seconds = time.perf_counter() - began
         text, cut = self._cut(without_controls(result.text)[0])
         fault, retrieved = None, result.retrieved
         if result.is_error:
@@ -359,12 +357,14 @@ class ToolLoop:
         elif cut and retrieved is not None:
             retrieved = tuple(chunk for chunk in retrieved if chunk.text in text)
 
+        tokens = count_tokens(text)
+        self.context_tokens += tokens
         return CallRecord(
             name=call.name,
             arguments=call.arguments,
             result=text,
-            tokens=count_tokens(text),
-            seconds=seconds,
+            tokens=tokens,
+            seconds=plus(seconds, -calls_s),
             fault=fault,
             retrieved=retrieved,
             cut=cut,
