@@ -334,7 +334,8 @@ def _show_plan(job: _Job) -> int:
         own = sums.setdefault(key, CallSums(call.slots))
         own.add(call, 1.0, completion=call.completion_tokens, seconds=ASSUMED_S)
 
-    lines = [line_of(key, own, repeated=0.0) for key, own in sums.items()]
+    more = MOST_TRIES - 1
+    lines = [line_of(key, own, repeated=more * own.most_calls) for key, own in sums.items()]
     verb = "is" if job.wanted.count == 1 else "are"
     wanted = f"{counted(job.wanted.count, 'question')} {verb} wanted"
     if drafting.count_before:

@@ -102,6 +102,7 @@ def test_plan_states_the_calls_and_a_killed_command_pays_nothing_twice(
         planned = memeval(*words(endpoint, path, number), "--plan").stdout
         assert "This assumes that every proposal is kept. Each dropped proposal can cost" in planned
         calls = int(re.search(r"(?m)^([\d,]+) calls", planned)[1].replace(",", ""))  # type: ignore[index]
+        assert f"calls (at most {3 * calls:,})" in planned
         assert not endpoint.requests and not questions_in(path)
 
         process = subprocess.Popen(

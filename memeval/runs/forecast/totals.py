@@ -105,7 +105,7 @@ class CallSums(Struct):
 def line_of(key: tuple[Role, str, str, str], sums: CallSums, *, repeated: float) -> RoleTotal:
     """The line of a role, model, provider and endpoint.
 
-    `repeated` is the number of requests that equal others.
+    `repeated` is the number of requests that equal others, or that may be made again.
     """
     role, model, _, address = key
     prompt, completion = sums.prompt / sums.calls, sums.completion / sums.calls
