@@ -50,7 +50,7 @@ def call_lines(estimate: Estimate) -> Iterator[str]:
         cost = f"${dollars(estimate.usd)} (at most ${dollars(estimate.most_usd)})"
 
     yield (
-        f"{count(estimate.calls)} calls (at most {count(estimate.most_calls)}), "
+        f"{counted(estimate.calls, 'call')} (at most {count(estimate.most_calls)}), "
         f"{short_count(estimate.tokens)} tokens, {cost}, {duration(estimate.seconds)}"
     )
 

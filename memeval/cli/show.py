@@ -32,7 +32,7 @@ from memeval.results.steps import AgentStep
 from memeval.results.summary import as_yaml
 from memeval.runs.display.terminal import print_folded
 from memeval.text.redaction import redacted
-from memeval.text.shown import one_line, printable
+from memeval.text.shown import counted, one_line, printable
 
 MISSING = "(not on this machine)"
 FIRST_LINES = 3
@@ -224,7 +224,11 @@ def lines_of_steps(
 def writer_lines(parts: Sequence[Written], record: Record, texts: Texts | None) -> Iterator[str]:
     """Work of a model on each session of a question's conversation, under `writer=tools`."""
     for session in chain.from_iterable(part.sessions for part in parts):
-        done = [f"{session.steps} replies", f"{session.calls} calls", f"{session.writes} writes"]
+        done = [
+            counted(session.steps, "reply", "replies"),
+            counted(session.calls, "call"),
+            counted(session.writes, "write"),
+        ]
         done += [f"{kind} {number}" for kind, number in session.faults.items()]
         if session.limited:
             done.append("ended at a limit")

@@ -25,8 +25,8 @@ def describe_counts(comparison: Comparison, difference: Difference) -> str:
     """Numbers of questions of a difference, and of those that only one run has right."""
     first, second = pair_labels(comparison, difference)
     text = (
-        f"{difference.result.count:,} questions in common, {difference.only_first:,} only in "
-        f"{first}, {difference.only_second:,} only in {second}"
+        f"{counted(difference.result.count, 'question')} in common, {difference.only_first:,} only "
+        f"in {first}, {difference.only_second:,} only in {second}"
     )
     if difference.first_alone is None:
         return text

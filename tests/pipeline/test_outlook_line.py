@@ -1,14 +1,16 @@
-"""The line of a plan about the smallest difference that the data could show."""
+"""The lines of a plan about its calls, and the smallest difference that the data could show."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec import structs
 
-from memeval.cli.plan_text import outlook_line
+from memeval.cli.plan_text import call_lines, outlook_line
 from memeval.pipeline.open.opening import open_cell
+from memeval.records import Role
 from memeval.runs.compose.config import compose_config
 from memeval.runs.forecast.outlook import Outlook, count_scored
+from memeval.runs.forecast.totals import CallSums, Estimate, line_of
 
 OUTLOOK = Outlook(
     dataset="demo",
@@ -61,3 +63,9 @@ def test_too_few_cases_are_reported_with_the_number_needed() -> None:
     assert (
         outlook_line(more) == f"{few}; 10 cases would show about 26.8 points of accuracy (assumed)"
     )
+
+
+def test_a_single_call_is_named_in_the_singular() -> None:
+    sums = CallSums(1, calls=1.0, prompt=10.0, completion=2.0, most_completion=2.0, most_calls=1.0)
+    line = line_of((Role.ANSWER, "gpt-4o-mini", "openai", ""), sums, repeated=0.0)
+    assert list(call_lines(Estimate([line], ())))[-1].startswith("1 call (at most 1), 12 tokens, $")

@@ -24,7 +24,7 @@ from memeval.report.junit import JunitCase, as_junit
 from memeval.report.tables import table
 from memeval.results.run import Run
 from memeval.text.redaction import redacted_in
-from memeval.text.shown import one_line, some_of
+from memeval.text.shown import counted, one_line, some_of
 
 JSON_VERSION = 1
 MARKS = {FINE: "PASS", WORSE_STATUS: "FAIL", BROKEN_STATUS: "BROKEN"}
@@ -150,7 +150,8 @@ class Gate:
         cases = [JunitCase("all questions", self.sentence, problem)]
         is_worse, unit = result.outcome is GateOutcome.WORSE, POINTS.name
         for change in result.categories:
-            words = f"{_points(change)} points of {metric.name}, {change.result.count} questions"
+            on = counted(change.result.count, "question")
+            words = f"{_points(change)} points of {metric.name}, {on}"
             problem = "failure" if is_worse and is_loss(change.result, metric) else None
             cases.append(JunitCase(f"category {change.name}", words, problem))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from memeval.datasets.grouping import group
 from memeval.datasets.lint.records import Finding, LintedRun, differing_settings
 from memeval.results import Record, RunSummary
+from memeval.text.shown import counted
 
 RANKS: Mapping[str, int] = {
     "constant": 0,
@@ -47,7 +48,7 @@ def check_bounds(material: LintedRun) -> Iterator[Finding]:
         yield Finding(
             kind="above its bound",
             what=f"{system_of(lower)} is {100 * ahead:.1f} points above {system_of(upper)} "
-            f"on {len(common)} questions",
+            f"on {counted(len(common), 'question')}",
             where=f"run {rival.summary.run_key}",
             why=f"{system_of(upper)} has at least everything that {system_of(lower)} has. "
             "Possible causes: chance on so few questions, a context that is too long to "

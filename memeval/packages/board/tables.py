@@ -19,7 +19,7 @@ from memeval.report.differences import labels
 from memeval.report.flags import flags
 from memeval.results import CategoryResult, RunSummary, judge_shown, run_cost_usd
 from memeval.statistics.differences import ClusteredDifference
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 LONGEST_MEMBER = 1_000
 """Characters of a protocol's member: the digests of a reader's prompts are one."""
@@ -158,10 +158,10 @@ def _usd_per_1000(summary: RunSummary) -> float | None:
     return None if cost is None or not asked else 1_000 * cost / asked
 
 
-def _protocol_words(protocol: Mapping[str, object], summary: RunSummary) -> str:
+def _protocol_words(protocol: Mapping[str, Any], summary: RunSummary) -> str:
     """`142 questions · judge keyword · reader extractive · prompt short`."""
     reader = protocol["reader"]
-    parts = [f"{protocol['questions']:,} questions"]
+    parts = [counted(protocol["questions"], "question")]
     if protocol["stages"] != "all":
         parts.append(f"stages {protocol['stages']}")
 

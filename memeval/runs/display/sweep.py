@@ -231,7 +231,7 @@ class SweepDisplay(Display):
 
         if self.live.calls or self.live.cached:
             # Billed now, or by an earlier command: see `Bill`.
-            calls = f"{self.live.calls:,} calls billed to these runs"
+            calls = f"{counted(self.live.calls, 'call')} billed to these runs"
             parts.append(f"{calls}, {self.live.cached:,} more from the cache")
             parts.append(cost(self.live.cost_usd))
 
