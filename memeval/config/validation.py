@@ -94,7 +94,7 @@ def _check_declared(leaves: Mapping[str, Any]) -> None:
         if LEAST in metadata and value < metadata[LEAST]:
             raise UserError(f"{path} must be at least {metadata[LEAST]:g}, not {value}")
         if MOST in metadata and value > metadata[MOST]:
-            raise UserError(f"{path} must be at most {metadata[MOST]:g}, not {value:g}")
+            raise UserError(f"{path} must be at most {metadata[MOST]:,.15g}, not {value:,.15g}")
         if ONE_OF in metadata and value not in metadata[ONE_OF]:
             raise unknown(path, str(value), metadata[ONE_OF])
 

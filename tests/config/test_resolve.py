@@ -72,8 +72,8 @@ def refusal(**values: Any) -> str:
         ),
         ({"judge": {"threshold": 2}}, "judge.threshold must be at most 1, not 2"),
         ({"top_k": 0}, "top_k must be at least 1, not 0"),
-        ({"top_k": 10**14}, "top_k must be at most 1e+09, not 1e+14"),
-        ({"num_runs": 10**6}, "num_runs must be at most 10000, not 1e+06"),
+        ({"top_k": 10**14}, "top_k must be at most 1,000,000,000, not 100,000,000,000,000"),
+        ({"num_runs": 10**6}, "num_runs must be at most 10,000, not 1,000,000"),
         (
             {"compression_turn": 0},
             "compression_turn must be never, middle, rolling or a positive integer, not '0'",

@@ -196,7 +196,7 @@ def test_embedder_and_reranker_cannot_differ_in_their_limit() -> None:
         ),
         (
             {"judge": {"max_concurrency": 10**6}},
-            "llm.judge.max_concurrency must be at most 1000, not 1e+06",
+            "llm.judge.max_concurrency must be at most 1,000, not 1,000,000",
         ),
         (
             {"judge": {"modell": "x"}},
