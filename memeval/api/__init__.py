@@ -11,7 +11,13 @@ from typing import Any
 
 import memeval
 
+__all__ = memeval.__all__
+
 
 def __getattr__(name: str) -> Any:
     """A public name of memeval: `memeval.api.table` is `memeval.table`."""
     return getattr(memeval, name)
+
+
+def __dir__() -> list[str]:
+    return dir(memeval)

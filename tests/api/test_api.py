@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import memeval
+import memeval.api
 from memeval.api.overrides import as_overrides
 from memeval.cli.lint import memories_of
 from memeval.errors import UserError
@@ -32,6 +33,7 @@ def run(home: Path) -> memeval.Run:
 
 def test_every_public_name_can_be_imported() -> None:
     assert set(memeval.__all__) <= set(dir(memeval))
+    assert dir(memeval.api) == dir(memeval) and memeval.api.__all__ == memeval.__all__
     assert all(getattr(memeval, name) is not None for name in memeval.__all__)
     with pytest.raises(AttributeError, match="no attribute 'ran'"):
         memeval.ran  # noqa: B018 - the access is what is tested
