@@ -98,8 +98,9 @@ def _on_common(pairs: Sequence[Difference]) -> str:
     if pair.common_share >= ALMOST_ALL:
         return ""
 
-    questions = f"{pair.result.count:,} of {pair.most_scored:,}"
-    return f" Compared on the questions that both scored, at least {questions}."
+    least = "at least " if len(pairs) > 1 else ""
+    questions = f"{least}{pair.result.count:,} of {pair.most_scored:,}"
+    return f" Compared on the questions that both scored, {questions}."
 
 
 def _lead_of(comparison: Comparison, keys: Container[str], pairs: list[Difference]) -> str:

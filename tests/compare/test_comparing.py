@@ -101,7 +101,7 @@ def test_only_common_questions_count_and_others_are_counted(tmp_path: Path) -> N
     assert (difference.result.count, difference.only_first, difference.only_second) == (2, 1, 1)
     assert "2 questions in common, 1 only in A, 1 only in B" in comparison_text(comparison)
     (lead,) = lead_sentences(comparison)
-    assert lead.endswith(" Compared on the questions that both scored, at least 2 of 3.")
+    assert lead.endswith(" Compared on the questions that both scored, 2 of 3.")
 
 
 REFUSED = [
