@@ -145,7 +145,8 @@ def _trusted() -> SSLContext:
     """
     from httpx2 import create_ssl_context
 
-    with reading(f"SSL_CERT_FILE={os.environ.get('SSL_CERT_FILE')}"):
+    file = os.environ.get("SSL_CERT_FILE")
+    with reading(f"SSL_CERT_FILE={file}" if file else "this machine's file of certificates"):
         return create_ssl_context()
 
 
