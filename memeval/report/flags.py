@@ -17,7 +17,7 @@ def asked_flags(summary: RunSummary) -> list[str]:
         "sample": "sample {}",
         "biased_cut": "biased cut: {}",
         "only": "no score: only {}",
-        "named_questions": "{} named questions",
+        "named_questions": "named questions: {}",
     }
     tags = summary.tags
     return [word.format(one_line(tags[tag], 60)) for tag, word in words.items() if tag in tags]

@@ -18,6 +18,7 @@ from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.spending import Metrics
 from memeval.pipeline.open.cell import Cell
 from memeval.results import CategoryResult, Record
+from memeval.text.shown import counted
 
 
 def has_score(cell: Cell) -> bool:
@@ -105,6 +106,6 @@ def notes_on_questions(cell: Cell, records: Sequence[Record]) -> Iterator[str]:
         )
     elif settings["question_ids"] is not None:
         yield (
-            f"{len(settings['question_ids'])} named questions: the figures are only about "
-            "these, and not an estimate for all questions."
+            f"{counted(len(settings['question_ids']), 'named question')}: the figures are not an "
+            "estimate for all questions."
         )
