@@ -22,7 +22,7 @@ USAGE = f"""
 compares finished runs on the questions that both scored
 
 words* RUN|FILTER    a run's key, its beginning, its name or its MLflow run id; or a filter:
-    sweep=NAME, dataset=NAME, since=7d, or a setting such as system=bm25
+    sweep=NAME, dataset=NAME, package=ID, since=7d, or a setting such as system=bm25
 {LAST}
 --baseline RUN       the run that the others are compared with (default: the first); the name of
     its system is enough if no other run has that system

@@ -24,8 +24,8 @@ and the corrected accuracy.
 USAGE = f"""
 lists finished runs, newest last
 
-words* FILTER  sweep=NAME, dataset=NAME, since=7d, a setting such as system=bm25, tags.NAME=VALUE,
-    or a run: its key or name, @last, @previous, @label:NAME
+words* FILTER  sweep=NAME, dataset=NAME, package=ID, since=7d, a setting such as system=bm25,
+    tags.NAME=VALUE, or a run: its key or name, @last, @previous, @label:NAME
 --json         print the runs, with all metrics, as JSON
 {LAST}
 """

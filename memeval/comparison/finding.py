@@ -16,7 +16,7 @@ from memeval.results import RECORDS_FILE, RUN_FILE, RunSummary, read_tracked
 from memeval.results.calibration import read_shown_summary
 from memeval.results.files import file_digest, reading
 from memeval.results.run import MADE_AGAIN, Run
-from memeval.results.summary import IMPORTED_RUNS, OWN_TAG, as_yaml
+from memeval.results.summary import IMPORTED_RUNS, OWN_TAG, PACKAGE_TAG, as_yaml
 from memeval.text.shown import one_line
 
 _AGE = re.compile(r"(?P<count>\d{1,6})(?P<unit>[smhdw])")
@@ -34,6 +34,8 @@ class Filters(Struct, frozen=True):
 
     sweep: str | None = None
     dataset: str | None = None
+    packages: tuple[str, ...] = ("",)
+    """Beginnings of the ids of packages."""
     since: datetime | None = None
     """Finished at this time or later."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -46,6 +48,8 @@ class Filters(Struct, frozen=True):
         # A user's file has its own name, and the option `json`: it is found by both.
         names = {summary.dataset, str(summary.params.get("dataset", summary.dataset))}
         if self.dataset is not None and names.isdisjoint(self.dataset.split(",")):
+            return False
+        if not summary.tags.get(PACKAGE_TAG, "").startswith(self.packages):
             return False
         if self.since is not None and summary.ended < self.since:
             return False
@@ -139,7 +143,8 @@ def parse_filters(words: Sequence[str], known: Sequence[Run]) -> Filters:
         values[name] = f"{values[name]},{value}" if name in values else value
 
     sweep, dataset = values.pop("sweep", None), values.pop("dataset", None)
-    since = values.pop("since", None)
+    packages = tuple(values.pop("package", "").split(","))
+    since = earliest_time(values.pop("since", None))
     settings: set[str] = set()
     for run in known:
         settings.update(run.summary.params)
@@ -148,12 +153,12 @@ def parse_filters(words: Sequence[str], known: Sequence[Run]) -> Filters:
     for name in values:
         if name not in settings:
             # Like `unknown`, but without the long list of all names.
-            options = sorted({"sweep", "dataset", "since", *settings})
+            options = sorted({"sweep", "dataset", "package", "since", *settings})
             near = get_close_matches(name, options, n=3, cutoff=0.5)
             guess = f" Did you mean: {', '.join(map(one_line, near))}?" if near else ""
             raise UserError(f"unknown filter '{one_line(name)}'.{guess}", FILTER_HINT)
 
-    return Filters(sweep=sweep, dataset=dataset, since=earliest_time(since), settings=values)
+    return Filters(sweep=sweep, dataset=dataset, packages=packages, since=since, settings=values)
 
 
 def named_run(word: str, known: Sequence[Run]) -> Run:
@@ -186,9 +191,10 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
 
         raise UserError(f"unknown run '{one_line(word)}'.{_suggestion(word, known)}", hint)
 
-    shown = ", ".join(map(_key_and_name, matching[:5]))
+    # The newest first.
+    shown = ", ".join(map(_key_and_name, matching[:-6:-1]))
     if len(matching) > 5:
-        shown += f" and {len(matching) - 5} more"
+        shown += f" and {len(matching) - 5} older ones"
 
     raise UserError(f"{len(matching)} runs are named '{one_line(word)}': {shown}", LIST_HINT)
 

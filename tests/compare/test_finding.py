@@ -33,6 +33,7 @@ def known(tmp_path: Path) -> list[Run]:
             run_key=f"abc{number}" + "0" * 12,
             finished_at=f"{day}T10:00:00+00:00",
             sweep="curve" if system != "rag" else None,
+            tags={"package": "0123456789abcdef"} if system == "rag" else None,
         )
 
     (tmp_path / "damaged").mkdir()
@@ -88,9 +89,9 @@ def test_a_run_is_named_by_its_label_among_few(tmp_path: Path) -> None:
         named_run("2025", runs)
 
 
-def test_ambiguous_prefix_lists_the_runs_with_their_keys(tmp_path: Path) -> None:
-    for number, top_k in enumerate((5, 10)):
-        settings = {"top_k": top_k}
+def test_ambiguous_prefix_lists_the_newest_runs_with_their_keys(tmp_path: Path) -> None:
+    for number in range(7):
+        settings = {"top_k": number}
         made_run(
             tmp_path, "rag", example("A"), run_key=f"{number}" * 16, name="my rag", params=settings
         )
@@ -100,7 +101,9 @@ def test_ambiguous_prefix_lists_the_runs_with_their_keys(tmp_path: Path) -> None
         named_run("my", runs)
 
     assert caught.value.message == (
-        "2 runs are named 'my': 0000000000000000 (my rag), 1111111111111111 (my rag)"
+        "7 runs are named 'my': 6666666666666666 (my rag), 5555555555555555 (my rag), "
+        "4444444444444444 (my rag), 3333333333333333 (my rag), 2222222222222222 (my rag) "
+        "and 2 older ones"
     )
 
 
@@ -127,6 +130,9 @@ def test_unknown_and_ambiguous_names_are_refused(known: list[Run]) -> None:
         (["system=rag", "system=mem0"], ["rag", "mem0"]),
         (["dataset=demo"], []),
         (["since=1m"], []),
+        (["package=01234567"], ["rag"]),
+        (["package=0123456789abcdef,f00d"], ["rag"]),
+        (["package=rag"], []),
     ],
 )
 def test_filters_select_runs(known: list[Run], words: list[str], systems: list[str]) -> None:
