@@ -49,6 +49,10 @@ _SHARED_STAGES = {
 """Stages of the settings that every option of a group has."""
 
 
+_SEARCHING = ("system.", "reranker.")
+"""Prefixes of the settings that determine what a memory finds."""
+
+
 class IdentityInputs(Struct, frozen=True):
     """Parts of the keys besides the values of the config."""
 
@@ -178,7 +182,12 @@ def by_stage(config: RunConfig, inputs: IdentityInputs) -> Settings:
         if value is None and metadata.get(OPTIONAL):
             continue
 
-        leaves_of_stage[metadata["stage"]][path] = value
+        stage = metadata["stage"]
+        # The writer's searches, too, depend on them.
+        if stage == ANSWER and config.writer.name == TOOLS and path.startswith(_SEARCHING):
+            stage = PREPARE
+
+        leaves_of_stage[stage][path] = value
         if metadata.get(AT_INGEST) and inputs.uses_llm_at_ingest:
             leaves_of_stage[PREPARE][path] = value
 

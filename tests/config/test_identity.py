@@ -228,6 +228,19 @@ def test_writer_limits_change_all_keys_with_tools(name: str) -> None:
     assert differing(before, after) == ALL
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("system.rrf_k", 30), ("reranker.name", "lexical"), ("reranker.model", "cross-encoder")],
+)
+def test_settings_of_the_search_change_all_keys_if_the_writer_searches(
+    path: str, value: Any
+) -> None:
+    with_tools = {"writer.name": "tools"}
+    before = all_keys(changed(config(), with_tools), inputs())
+    after = all_keys(changed(config(), {**with_tools, path: value}), inputs())
+    assert differing(before, after) == ALL
+
+
 def test_every_field_is_in_the_table() -> None:
     missing = set(field_stages(RunConfig)) - {path for path, _, _ in CHANGES}
     assert not missing, (

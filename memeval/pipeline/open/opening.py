@@ -160,6 +160,8 @@ def _code_digests(
     if chosen.name != NONE:
         reranker = RERANKERS.load(chosen.name, chosen.class_)
 
+    reranks_at = PREPARE if config.writer.name == TOOLS else ANSWER
+
     return join_digests(
         stage_code(
             config,
@@ -171,7 +173,7 @@ def _code_digests(
         ),
         class_digests(PREPARE, "embedder", embedder),
         _model_digests(config, source),
-        class_digests(ANSWER, "reranker", reranker),
+        class_digests(reranks_at, "reranker", reranker),
         class_digests(PREPARE, "data set", dataset),
     )
 
