@@ -62,13 +62,15 @@ def reasons_against(
 
 def reasons_of_run(run: RunSummary, metric: Metric) -> Iterator[Note]:
     """The reasons that concern one run alone."""
+    # Runs that differ only in settings of their system have the same name.
+    name = f"{one_line(run.name)} ({run.run_key[:8]})"
     if run.found_nothing:
-        text = f"no question of {one_line(run.name)} got any context from its memory"
+        text = f"no question of {name} got any context from its memory"
         yield Note(NoteKind.NOTHING_FOUND, text)
 
     # On questions that a run got wrong, its own accuracy is 0, and any other run's is higher.
     if "only" in run.tags and (metric.judged or metric.is_main):
-        text = f"{one_line(run.name)} asked only {one_line(run.tags['only'])}, so it has no score"
+        text = f"{name} asked only {one_line(run.tags['only'])}, so it has no score"
         yield Note(NoteKind.ONLY, text)
 
     if metric.unit is DOLLARS and has_other_prices(run.tags):
@@ -77,12 +79,12 @@ def reasons_of_run(run: RunSummary, metric: Metric) -> Iterator[Note]:
             packed = one_line(run.tags[PACKAGE_PRICES], 400)
             way_out = f"put those of its package into your price file:  models: {packed}"
 
-        text = f"{one_line(run.name)} has other prices than those in force: {way_out}"
+        text = f"{name} has other prices than those in force: {way_out}"
         yield Note(NoteKind.PRICES, text)
 
     coverage = run.metrics.get("coverage")
     if coverage is None or coverage < MIN_COVERAGE:
-        text = f"coverage of {one_line(run.name)} is {low_coverage(coverage)}"
+        text = f"coverage of {name} is {low_coverage(coverage)}"
         yield Note(NoteKind.COVERAGE, text)
 
 

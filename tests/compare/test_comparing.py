@@ -114,7 +114,7 @@ REFUSED = [
     ({"of_records": {"gold": ("9 May",)}}, "labels", "20 questions have different gold answers"),
     ({"judge": JudgeIdentity("contains")}, "judge", "different judges: contains, keyword"),
     ({"judge": JudgeIdentity("keyword", threshold=0.7)}, "judge", "keyword (threshold=0.7)"),
-    ({"metrics": {"coverage": 0.98}}, "coverage", "coverage of A"),
+    ({"metrics": {"coverage": 0.98}}, "coverage", "extractive (41000000) is 98.0 %"),
     ({"metrics": {}}, "coverage", "is not known, below 99.0 %"),
     ({"tags": {"only": "wrong:abc"}}, "only", "asked only wrong:abc, so it has no score"),
     ({"dataset": "demo"}, "dataset", "different data sets: demo, locomo"),
