@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
@@ -75,6 +76,22 @@ def test_last_line_counts_failed_calls(capsys: pytest.CaptureFixture[str]) -> No
         progress.done("answer", failed=True)
 
     assert capsys.readouterr().err.splitlines()[-1] == "  answer 1/3 (2 failed)"
+
+
+@pytest.mark.parametrize("stages", [[], ["answer"]])
+def test_a_run_without_work_leaves_no_empty_line(
+    stages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with RunDisplay("a run") as progress:
+        for stage in stages:
+            progress.expect(stage, 1)
+
+    # The sequences of a terminal: one line up, and erase it.
+    assert terminal.getvalue().endswith("\x1b[1A\x1b[2K") == (not stages)
 
 
 def test_run_reports_open_calls_before_the_first_reply(

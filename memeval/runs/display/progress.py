@@ -137,7 +137,7 @@ class Display(ABC):
     a minute.
     """
 
-    is_transient = False
+    is_transient = True
     """Whether the live lines vanish at the end."""
 
     def __init__(self, clock: Callable[[], float], *, quiet: bool = False) -> None:
@@ -163,7 +163,6 @@ class Display(ABC):
                 get_renderable=self.draw,
                 console=Console(file=drawing_stream(sys.stderr)),
                 refresh_per_second=4,
-                transient=self.is_transient,
             )
             self._screen.start()
         elif not self._quiet:
@@ -178,6 +177,7 @@ class Display(ABC):
 
         screen, self._screen = self._screen, None
         if screen is not None:
+            screen.transient = self.is_transient
             screen.stop()
 
     def _beat(self) -> None:
@@ -241,6 +241,8 @@ class RunDisplay(Display, Stages):
 
     def __exit__(self, *error: object) -> None:
         is_plain = self._screen is None
+        # Without a stage, an empty line would stay.
+        self.is_transient = not self.counts
         super().__exit__(*error)
         if is_plain and self.counts:
             what = "stopped at: " if error[0] or self._is_stopped else ""

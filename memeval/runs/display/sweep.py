@@ -79,8 +79,6 @@ def _names_apart(cells: Sequence[PlannedCell]) -> Mapping[int, str]:
 
 
 class SweepDisplay(Display):
-    is_transient = True
-
     def __init__(
         self, plan: Plan, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
     ) -> None:
