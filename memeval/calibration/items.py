@@ -74,12 +74,12 @@ def _item(row: Fields, kind: str | None) -> ProbeItem:
 def match_questions(
     items: Sequence[ProbeItem], questions: Mapping[str, EvalQuestion]
 ) -> list[AskedItem]:
-    """The items with their questions.
+    """The items with their questions. An item that files list twice counts once.
 
     Raises `UserError` for an item on a question that the data set does not have, or that has no
     answer in words.
     """
-    matched = []
+    matched: dict[tuple[str, str, str], AskedItem] = {}
     for item in items:
         question = questions.get(item.question_id)
         if question is None:
@@ -95,9 +95,9 @@ def match_questions(
                 "choose a question that is neither unanswerable nor multiple choice",
             )
 
-        matched.append((item, question))
+        matched.setdefault((item.question_id, item.kind, item.answer), (item, question))
 
-    return matched
+    return list(matched.values())
 
 
 def ordered_kinds(kinds: Collection[str]) -> list[str]:

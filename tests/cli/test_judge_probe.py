@@ -93,6 +93,15 @@ def test_probe_of_an_offline_judge_calibrates_a_run(tmp_path: Path) -> None:
     assert "specific: caught" in done.out and "not one number" in done.out
 
 
+def test_an_item_that_two_files_list_counts_once(tmp_path: Path) -> None:
+    items = tmp_path / "items.jsonl"
+    items.write_text('{"question_id": "demo-1/q0", "answer": "some time ago"}\n', encoding="utf-8")
+    words = [f"--items={kind}={items}" for kind in ("vague", "specific", "vague")]
+    done = completed(tmp_path, "judge", "probe", "judge=keyword", "--json", *words)
+    kinds = {kind["kind"]: kind["items"] for kind in json.loads(done.out)["kinds"]}
+    assert kinds == {"specific": 1, "vague": 1}
+
+
 def robust(body: Mapping[str, Any]) -> str:
     """A judge that rejects every answer."""
     return '{"reason": "It names something else.", "label": "WRONG"}'
