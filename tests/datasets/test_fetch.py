@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import json
+import logging
 import os
 import socket
 import ssl
@@ -438,6 +440,24 @@ def test_body_announced_as_too_large_is_not_read(
     ):
         fetch(info_for(url), tmp_path)
     assert list((tmp_path / "toy").iterdir()) == []
+
+
+def test_wait_for_another_download_is_told(
+    server: tuple[Server, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def end_other(_: logging.LogRecord) -> bool:
+        os.close(other)
+        return True
+
+    part = tmp_path / "toy/file.bin.part"
+    part.parent.mkdir()
+    part.write_bytes(BODY[:1000])
+    other = os.open(part, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    with caplog.filtering(end_other):
+        fetch(info_for(server[1]), tmp_path)
+
+    assert caplog.messages == ["waiting for another download of file.bin"]
 
 
 def test_part_that_can_only_be_read_is_replaced(

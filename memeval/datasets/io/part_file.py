@@ -1,6 +1,7 @@
 """A partial download on disk: a file that only one download uses at a time."""
 
 import fcntl
+import logging
 import os
 import stat
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from io import FileIO
 from pathlib import Path
 
 from msgspec import Struct
+
+_log = logging.getLogger(__name__)
 
 
 class PartFile(Struct):
@@ -87,7 +90,7 @@ def _open_locked(path: Path) -> int:
             # Reading is enough to lock another user's file.
             file, is_ours = os.open(path, flags & ~(os.O_RDWR | os.O_CREAT)), False
 
-        fcntl.flock(file, fcntl.LOCK_EX)
+        _lock(file, path)
         status = os.fstat(file)
         is_plain = stat.S_ISREG(status.st_mode) and status.st_nlink <= 1
         with suppress(FileNotFoundError):
@@ -99,3 +102,11 @@ def _open_locked(path: Path) -> int:
                 path.unlink()
 
         os.close(file)
+
+
+def _lock(file: int, path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        _log.warning("waiting for another download of %s", path.stem)
+        fcntl.flock(file, fcntl.LOCK_EX)
