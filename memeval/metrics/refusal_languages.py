@@ -90,7 +90,7 @@ _GERMAN = re.compile(
     r"|(?:das |es )?(?:ist )?unbekannt$|.{0,80}(?:erwähnt|nennt|sagt|gibt|verrät|enthält"
     r"|erwähnen|nennen)\b.{0,60}\bnicht\b.{0,20}$"
     r"|ich kann\b.{0,60}(?:nicht|leider)\b.{0,40}(?:beantwort|sagen|bestimm|feststell|finden"
-    r"|ermitteln)\w*)"
+    r"|ermitteln)\w*)(?!.*\b(?:aber|jedoch|allerdings)\b)"
 )
 _FRENCH = re.compile(
     r"(?:(?:désolée?|je suis désolée?|malheureusement|mais|d'après [^,]{0,60},"
@@ -111,6 +111,7 @@ _FRENCH = re.compile(
     r"|spécifie|révèle)(?:nt)? (?:pas|aucune?|rien)\b"
     r"|.{0,40}(?:il est )?impossible (?:de|à) (?:dire|déterminer|savoir|répondre)|(?:c'est "
     r"|information )?inconnue?$|informations? insuffisantes?)"
+    r"(?!.*\b(?:mais|cependant|toutefois)\b)"
 )
 _SPANISH = re.compile(
     r"(?:(?:lo siento|lamentablemente|desafortunadamente|pero|según [^,]{0,60},"
@@ -126,9 +127,10 @@ _SPANISH = re.compile(
     r"|.{0,100}\bno (?:menciona|especifica|indica|dice|contiene|proporciona|incluye|aclara"
     r"|revela|detalla|ofrece)n?\b|(?:es )?imposible (?:saber|determinar|decir|responder)|"
     r"(?:es )?desconocid[oa]s?$|no (?:mencionad|especificad|disponible|indicad|consta)\w*)"
+    r"(?!.*\b(?:pero|sin embargo)\b)"
 )
 _PORTUGUESE_ITALIAN = re.compile(
-    r"(?:(?:desculpe|infelizmente|purtroppo|mi dispiace|lamento|[,. ])+ ?)?(?:(?:eu )?não "
+    r"(?:(?:desculpe|infelizmente|purtroppo|mi dispiace|lamento|mas|ma|[,. ])+ ?)?(?:(?:eu )?não "
     r"(?:sei|é mencionad|foi mencionad|há informaç|há menç|está claro|é possível (?:determinar"
     r"|saber)|tenho (?:informaç|dados))\w*"
     r"|(?:io )?non (?:lo so|so\b|è (?:menzionat|specificat|indicat|chiar|not|possibile (?:dire"
@@ -136,27 +138,29 @@ _PORTUGUESE_ITALIAN = re.compile(
     r"(?:informazioni|abbastanza))\w*"
     r"|nessuna (?:informazione|menzione)|nenhuma (?:informação|menção)|.{0,80}\b(?:não|non) "
     r"(?:menciona|especifica|indica|fornece|menziona|specifica|fornisce|dice|diz)\w*)"
+    r"(?!.*(?:, mas|, ma|porém|però|tuttavia)\b)"
 )
 
 _RUSSIAN = re.compile(
-    r"(?:(?:к сожалению|извините|простите|в [^,.]{3,40}?|[,. ])+ )?(?!.*, но )(?:я (?:этого )?)?(?:"
+    r"(?:(?:к сожалению|извините|простите|в [^,.]{3,40}?|но|[,. ])+ )?(?:я (?:этого )?)?(?:"
     r"не знаю\b(?! как\b)|неизвестно\b|не могу (?:ответить|сказать|определить)"
     r"|(?:об этом |это |этого )?не (?:упоминается|упоминалось|указан[оаы]?\b|сказано|говорится)"
     r"|(?:нет|недостаточно) (?:\w+ )?(?:информации|данных|сведений)|информации нет"
-    r"|невозможно (?:определить|ответить|сказать|установить))"
+    r"|невозможно (?:определить|ответить|сказать|установить))(?!.*, но )"
 )
 _DUTCH = re.compile(
-    r"(?:(?:helaas|sorry|het spijt me|[,. ])+ ?)?(?!.*\bmaar\b)(?:"
+    r"(?:(?:helaas|sorry|het spijt me|maar|[,. ])+ ?)?(?:"
     r"(?:dat |dit )?(?:weet ik|ik weet)(?: het| dat)? niet\b|geen idee\b|onbekend$"
     r"|.{0,60}\b(?:is|wordt|werd|zijn|worden) (?:\w+ )?niet (?:vermeld|genoemd|bekend|duidelijk"
     r"|gespecificeerd|besproken)|niet (?:vermeld|genoemd|bekend)$"
     r"|(?:er (?:is|staat|wordt) )?(?:geen|onvoldoende) (?:informatie|vermelding|gegevens)\b)"
+    r"(?!.*\bmaar\b)"
 )
 _POLISH = re.compile(
-    r"(?:(?:niestety|przepraszam|w [^,.]{3,40}?|[,. ])+ )?(?!.*, ale )(?:ja )?(?:nie wiem\b"
+    r"(?:(?:niestety|przepraszam|w [^,.]{3,40}?|ale|[,. ])+ )?(?:ja )?(?:nie wiem\b"
     r"(?! jak\b)|(?:nie ma|brak) (?:\w+ )?(?:informacji|danych|wzmianki)|nieznan[yae]$"
     r"|nie (?:podano|wspomniano|określono)|nie (?:można|da się) (?:\w+ )?(?:określić|ustalić"
-    r"|odpowiedzieć|stwierdzić))"
+    r"|odpowiedzieć|stwierdzić))(?!.*, ale )"
 )
 _TURKISH = re.compile(
     r"(?!.*\b(?:ama|ancak|fakat)\b)(?:.{0,60}\b)?(?:belirtilmemiş|belirtilmedi|belirtilmiyor"
