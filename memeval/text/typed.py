@@ -6,6 +6,7 @@ process. So each type is prepared here, with all types that it contains, by one 
 """
 
 import json
+import re
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -13,6 +14,8 @@ import msgspec
 from msgspec.json import Decoder
 
 T = TypeVar("T")
+
+_BOUND_OF_FINITE = re.compile(r"`float` [<>]= -?1\.797\d*e\+308")
 
 decode = msgspec.json.decode
 """Reads JSON as plain data; `decoder` reads it as typed records."""
@@ -51,6 +54,6 @@ def json_or_none(text: str | bytes) -> Any:
 def fault_in(error: ValueError) -> str:
     """What msgspec found wrong, after the path of the member: `usage[0].calls: expected …`."""
     what, _, path = str(error).partition(" - at `$")
-    what = what[:1].lower() + what[1:]
+    what = _BOUND_OF_FINITE.sub("a finite number", what[:1].lower() + what[1:])
     path = path.rstrip("`").removeprefix(".")
     return f"{path}: {what}" if path else what

@@ -5,6 +5,7 @@ it.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -100,10 +101,15 @@ def test_slow_recall_is_reported_with_its_location() -> None:
     refused(told, lambda: time.sleep(1), "answer", QUERY, timeout_s=0.05)
 
 
-def test_invalid_score_is_reported_with_the_location_of_recall() -> None:
-    answer = Answer(text="x", retrieved=(Retrieved("x", (), "high"),))  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [("high", "expected `float"), (math.nan, "a finite number$"), (-math.inf, "a finite number$")],
+)
+def test_invalid_score_is_reported_with_the_location_of_recall(score: Any, expected: str) -> None:
+    answer = Answer(text="x", retrieved=(Retrieved("x", (), score),))
     turns = CaseTurns.of(EvalCase("c", (), ()))
-    with pytest.raises(SystemFaultError, match=PLACE + r"Answer\.retrieved\[0\]\.score: expected"):
+    told = PLACE + r"Answer\.retrieved\[0\]\.score: .*" + expected
+    with pytest.raises(SystemFaultError, match=told):
         _check_answer(answer, watched(lambda: None), turns)
 
 
