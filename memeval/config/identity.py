@@ -182,16 +182,21 @@ def by_stage(config: RunConfig, inputs: IdentityInputs) -> Settings:
         if value is None and metadata.get(OPTIONAL):
             continue
 
-        stage = metadata["stage"]
-        # The writer's searches, too, depend on them.
-        if stage == ANSWER and config.writer.name == TOOLS and path.startswith(_SEARCHING):
-            stage = PREPARE
-
-        leaves_of_stage[stage][path] = value
+        leaves_of_stage[metadata["stage"]][path] = value
         if metadata.get(AT_INGEST) and inputs.uses_llm_at_ingest:
             leaves_of_stage[PREPARE][path] = value
 
     return leaves_of_stage
+
+
+def search_digests(config: RunConfig, inputs: IdentityInputs) -> Digests:
+    """The settings that a writer with tools searches with: its memory depends on them, too."""
+    if config.writer.name != TOOLS:
+        return {}
+
+    answers = by_stage(config, inputs)[ANSWER]
+    searches = {path: answers[path] for path in answers if path.startswith(_SEARCHING)}
+    return {PREPARE: {"search": digest(searches)}}
 
 
 def _metadata_of(

@@ -229,16 +229,22 @@ def test_writer_limits_change_all_keys_with_tools(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
-    [("system.rrf_k", 30), ("reranker.name", "lexical"), ("reranker.model", "cross-encoder")],
+    ("words", "is_other"),
+    [
+        (["writer=tools", "system.show_window=true"], True),
+        (["writer=tools", "reranker=lexical"], True),
+        (["writer=tools", "system.timeout_s=5", "top_k=3"], False),
+        (["writer=chunks", "reranker=lexical"], False),
+    ],
 )
-def test_settings_of_the_search_change_all_keys_if_the_writer_searches(
-    path: str, value: Any
+def test_a_memory_depends_on_the_search_only_if_its_writer_searches(
+    words: list[str], is_other: bool
 ) -> None:
-    with_tools = {"writer.name": "tools"}
-    before = all_keys(changed(config(), with_tools), inputs())
-    after = all_keys(changed(config(), {**with_tools, path: value}), inputs())
-    assert differing(before, after) == ALL
+    plain, other = (
+        open_cell(compose_config(["system=rag", *chosen]), "") for chosen in (words[:1], words)
+    )
+    before, after = (keys(cell.config, cell.identity, 0) for cell in (plain, other))
+    assert (before.prepare != after.prepare) == is_other
 
 
 def test_every_field_is_in_the_table() -> None:

@@ -5,7 +5,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from memeval.config.identity import Digests, IdentityInputs, join_digests, settings_stages
+from msgspec import structs
+
+from memeval.config.identity import (
+    Digests,
+    IdentityInputs,
+    join_digests,
+    search_digests,
+    settings_stages,
+)
 from memeval.config.paths import data_dir
 from memeval.config.plugins import own_file
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, RunConfig
@@ -101,6 +109,8 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
         uses_llm_at_ingest=_uses_llm_at_ingest(config, source),
         judge_uses_llm=judge_template is not None,
     )
+    # Not among the settings by stage: the keys of finished runs must follow from their files.
+    digests = join_digests(digests, search_digests(config, identity))
     return Cell(
         config=config,
         dataset=dataset,
@@ -109,7 +119,7 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
         granularity=Granularity(**asdict(config.granularity)),
         templates=templates,
         judge_template=judge_template,
-        identity=identity,
+        identity=structs.replace(identity, digests=digests),
         # If prices change, the figures are computed again from the rows; no key changes, no call is
         # made.
         figures_code=figures_code(type(dataset)) + prices_mark(),
