@@ -49,10 +49,6 @@ _SHARED_STAGES = {
 """Stages of the settings that every option of a group has."""
 
 
-_SEARCHING = ("system.", "reranker.")
-"""Prefixes of the settings that determine what a memory finds."""
-
-
 class IdentityInputs(Struct, frozen=True):
     """Parts of the keys besides the values of the config."""
 
@@ -194,8 +190,8 @@ def search_digests(config: RunConfig, inputs: IdentityInputs) -> Digests:
     if config.writer.name != TOOLS:
         return {}
 
-    answers = by_stage(config, inputs)[ANSWER]
-    searches = {path: answers[path] for path in answers if path.startswith(_SEARCHING)}
+    answers, groups = by_stage(config, inputs)[ANSWER], ("system.", "reranker.")
+    searches = {path: answers[path] for path in answers if path.startswith(groups)}
     return {PREPARE: {"search": digest(searches)}}
 
 
