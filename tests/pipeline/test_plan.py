@@ -229,6 +229,16 @@ def test_runs_that_send_the_same_prompts_are_estimated_as_one(memeval: Command) 
     assert line["most_calls"] == pytest.approx(5 * sent)
 
 
+def test_runs_that_share_a_memory_build_it_once_at_most(memeval: Command) -> None:
+    plans = []
+    for top_k in ("3", "3,5,7"):
+        words = ("-m", "system=graphrag_lite", f"top_k={top_k}", "judge=contains", *SMALL, *MODEL)
+        plan = planned(memeval, *words, "llm.base_url=http://127.0.0.1:1/v1")
+        plans.append(next(line for line in plan["by_role"] if line["role"] == "ingest"))
+
+    assert plans[0]["most_calls"] == plans[1]["most_calls"] == ingest_calls({"by_role": plans[:1]})
+
+
 def test_plan_reads_cases_up_to_a_number_of_turns() -> None:
     turns = tuple(Turn(turn_id=f"D1:{n}", speaker="Ann", text="Hm.", time=None) for n in range(50))
     session = Session(session_id="s1", started_at=None, turns=turns)

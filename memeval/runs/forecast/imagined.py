@@ -32,6 +32,7 @@ from memeval.llm.reply.chat import read_chat
 from memeval.llm.tokens import count_tokens
 from memeval.pipeline.execute.case_work import CaseWork
 from memeval.pipeline.execute.memories import MemorySource
+from memeval.pipeline.execute.memory_build import memory_path
 from memeval.pipeline.execute.source import CaseAnswers
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections
@@ -80,6 +81,8 @@ class Tally(Struct):
     calls: list[ExpectedCall] = field(default_factory=list)
     repeated: Counter[Role] = field(default_factory=Counter)
     """Requests that equal a counted one, whose reply is known."""
+    built: set[Path] = field(default_factory=set)
+    """Folders of the memories that were built so far."""
     made_up_case: bool = False
     """Whether the memory of the current case depends on a made-up reply."""
     loops: Mapping[Role, ReaderConfig | WriterConfig] = field(default_factory=dict)
@@ -340,9 +343,13 @@ class ImaginedSource(MemorySource):
         self._tally = tally
 
     async def open(self, case: EvalCase, seed: int) -> CaseAnswers:
-        self._tally.begin_case()
-        before = self._tally.made_up
+        tally, folder = self._tally, memory_path(self._cell, case.case_id, seed)
+        tally.begin_case()
+        made_up, repeated = tally.made_up, tally.repeated.copy()
         answers = await super().open(case, seed)
-        self._tally.made_up_case = self._tally.made_up > before
+        tally.made_up_case = tally.made_up > made_up
+        if folder in tally.built:  # a run would load it
+            tally.repeated = repeated
 
+        tally.built.add(folder)
         return answers
