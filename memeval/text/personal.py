@@ -46,6 +46,8 @@ PRIVATE_KEY = re.compile(
 )
 APOSTROPHES, HYPHENS = "'\u2019\u02bc", "\\-\u2010\u2011"
 """Signs that are interchangeable in names, for regex classes."""
+OTHER_KIND = r"(?!(?<=<)(?:secret|email|iban|card|ip|phone)-\d+>)"
+"""Fails at a placeholder: `email` may be among the names."""
 LEAST_DIGITS, MOST_DIGITS = 7, 15
 """Number of digits of a phone number (ITU-T E.164)."""
 LEAST_OF_CARD = 13
@@ -100,7 +102,7 @@ class Redactor(Struct, dict=True):
         if spaced:
             # An id may have an underscore around a name.
             around = rf"[^\W_{UNSPACED}]"
-            patterns.append(rf"(?<!{around})(?:{_pattern_of(spaced)})(?!{around})")
+            patterns.append(rf"(?<!{around}){OTHER_KIND}(?:{_pattern_of(spaced)})(?!{around})")
         if joined:
             patterns.append(_pattern_of(joined))
 

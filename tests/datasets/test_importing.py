@@ -1000,7 +1000,7 @@ def test_redact_replaces_personal_data_and_keeps_a_table(
     assert not target.exists()
 
 
-NAMES = ("Ben", "Ben Oduya", "Müller", "O'Neil", "Ann-Marie", "張偉")
+NAMES = ("Ben", "Ben Oduya", "Müller", "O'Neil", "Ann-Marie", "Email", "張偉")
 
 
 @pytest.mark.parametrize(
@@ -1025,6 +1025,7 @@ NAMES = ("Ben", "Ben Oduya", "Müller", "O'Neil", "Ann-Marie", "張偉")
         ),
         ("O\u2019Neil, o'neil, Ann\u2011Marie", "<name-1>, <name-1>, <name-2>"),
         ("我和張偉說Ben來了", "我和<name-1>說<name-2>來了"),
+        ("<Ben> a@b.org is my email", "<<name-1>> <email-1> is my <name-2>"),
         (
             "pages 100-200, 12 000 000, 2024-05-01 10:30",
             "pages 100-200, 12 000 000, 2024-05-01 10:30",

@@ -251,11 +251,10 @@ class OverlaidCache(Cache):
 
     forget = delete
 
-    def _drop(self, key: str) -> None:
+    def note_unsound(self, key: str) -> None:
         """Does nothing: a run drops the entry, and reports it."""
 
-    def note_unsound(self, key: str) -> None:
-        """Does nothing, like `_drop`."""
+    _drop = note_unsound
 
     def close(self) -> None:
         self._connection.close()
