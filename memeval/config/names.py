@@ -17,6 +17,7 @@ BY_SLASH = "use a slash:  hydra/launcher=ray"
 _OUTPUTS_HINT = "results go to outputs/ of the home; to set it:  export MEMEVAL_HOME=FOLDER"
 _RATES_HINT = "to limit how many requests are open at a time:  llm.max_concurrency=4"
 _HINTS = {
+    "grids": "grids work in sweeps/ and in packages; in your own folder, use hydra.sweeper.params",
     "launcher": BY_SLASH,
     "sweeper": BY_SLASH,
     **dict.fromkeys(("output", "outputs", "output_dir", "out", "out_dir"), _OUTPUTS_HINT),

@@ -102,3 +102,14 @@ def test_jobs_run_in_the_order_of_the_command_line(composed: list[Any]) -> None:
 def test_sweep_file_starts_several_runs(composed: list[Any]) -> None:
     words = ("+sweep=baselines", "hydra/launcher=basic", "hydra.sweeper.params=null")
     assert len(jobs_of(*words, "seed=1,2")) == 2
+
+
+def test_own_sweep_file_needs_no_mode(composed: list[Any], tmp_path: Path) -> None:
+    varied = "hydra: {sweeper: {params: {seed: '1,2'}}}"
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep" / "own.yaml").write_text(f"# @package _global_\n{varied}\n")
+    plans: list[Any] = []
+    with planning(lambda plan, start: plans.append(plan)):
+        assert jobs_of("+sweep=own", "--config-dir", str(tmp_path)) == []
+
+    assert [planned.cell.config.seed for planned in plans[0].cells] == [1, 2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest_pipeline import Command, records, summary
@@ -14,6 +15,7 @@ from omegaconf import OmegaConf
 from memeval.config.grids import cells
 from memeval.config.options import built_in_classes, options
 from memeval.datasets.locate import adapter_class
+from memeval.errors import UserError
 from memeval.judges.registry import applicable_judges, usual_judge
 from memeval.runs.compose.config import compose_config
 from memeval.systems.registry import built_in
@@ -63,8 +65,20 @@ def test_a_sweep_runs_and_ends_with_one_table(memeval: Command, tmp_path: Path, 
 
 @pytest.mark.sampled(kept=6)
 @pytest.mark.parametrize("sweep", SWEEPS_OF_DATA)
-def test_a_sweep_composes(sweep: str) -> None:
-    assert compose_config([f"+sweep={sweep}"]).sweep_name == sweep
+def test_one_run_of_a_sweep_composes_the_whole_is_refused(sweep: str) -> None:
+    assert compose_config([f"+sweep={sweep}", *first_run(sweep)]).sweep_name == sweep
+    with pytest.raises(UserError, match="the sweep makes several runs"):
+        compose_config([f"+sweep={sweep}"])
+
+
+def first_run(sweep: str) -> list[str]:
+    """The settings of the sweep's first run."""
+    options: Any = OmegaConf.load(SWEEPS / f"{sweep}.yaml")
+    if "grids" in options:
+        return [f"+cell={sweep}-1"]
+
+    params = options.hydra.sweeper.params
+    return [f"{name}={str(choices).partition(',')[0]}" for name, choices in params.items()]
 
 
 @pytest.mark.sampled(kept=1)

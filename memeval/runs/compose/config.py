@@ -2,7 +2,7 @@
 application; and resolves `only=wrong:RUN`, the questions that a finished run got wrong.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from memeval.config.schema import RunConfig
@@ -16,9 +16,11 @@ def compose_config(words: Sequence[str]) -> RunConfig:
 
     `--config-dir FOLDER` among the words adds the user's own options.
 
-    Raises `UserError` for anything that Hydra or the schema rejects.
+    Raises `UserError` for anything that Hydra or the schema rejects, and for a sweep's file whose
+    varied settings are not all among the words.
     """
     from hydra import compose, initialize_config_dir
+    from omegaconf import open_dict
 
     from memeval.config.checks import check_overrides
     from memeval.config.integers import as_hydra_words
@@ -36,11 +38,29 @@ def compose_config(words: Sequence[str]) -> RunConfig:
         check_folder(folder)
         search = [f"hydra.searchpath=[file://{folder}]"]
 
+    hydra_words = [*search, *as_hydra_words(overrides)]
     with explaining_config_errors(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        config = resolve(compose("config", overrides=[*search, *as_hydra_words(overrides)]))
+        composed = compose("config", overrides=hydra_words, return_hydra_config=True)
+        with open_dict(composed):
+            varied = composed.pop("hydra").sweeper.params or {}
+
+        config = resolve(composed)
 
     check_choices(config, overrides)
+    _check_not_varied(varied, hydra_words)
     return name_questions(config)
+
+
+def _check_not_varied(varied: Iterable[str], words: Sequence[str]) -> None:
+    given = {word.partition("=")[0] for word in words}
+    for name in varied:
+        if name not in given:
+            raise UserError(
+                f"the sweep makes several runs, one for each {name.lstrip('+')}; only one run "
+                "is possible here",
+                f"choose one:  {name}=...",
+                "to make all of them:  python -m memeval -m +sweep=...",
+            )
 
 
 def _config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:

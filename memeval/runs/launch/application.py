@@ -68,7 +68,7 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
         # A single run takes the last of two overrides, as commands do. In a sweep, the user meant
         # both.
         check_given_once(arguments)
-        words = _for_cells_alone(words, user_folders)
+        words = [f"hydra.mode={RunMode.MULTIRUN.name}", *_for_cells_alone(words, user_folders)]
 
     # `hydra.main` reads its arguments only from there.
     sys.argv = ["memeval", *words]
@@ -95,15 +95,17 @@ def _is_single_run(arguments: Sequence[str]) -> bool:
 
 
 def _asks_for_cells(sweep: str, arguments: Sequence[str]) -> bool:
-    """Whether the file of a sweep makes it a sweep without `-m`."""
+    """Whether the file of a sweep makes it a sweep without `-m`, by its mode or what it varies."""
     user_files = [folder / "sweep" / f"{sweep}.yaml" for folder in _user_folders(arguments)]
-    modes = []
     for file in [*user_files, sweep_file(sweep)]:
         if file is not None and file.is_file():
             options = OmegaConf.load(file)
-            modes.append(OmegaConf.select(options, "hydra.mode"))
+            mode = OmegaConf.select(options, "hydra.mode")
+            varied = OmegaConf.select(options, "hydra.sweeper.params")
+            if mode == RunMode.MULTIRUN.name or varied or "grids" in options:
+                return True
 
-    return RunMode.MULTIRUN.name in modes
+    return False
 
 
 def _user_folders(arguments: Sequence[str]) -> tuple[Path, ...]:
