@@ -465,6 +465,13 @@ def test_service_that_never_answered_is_a_user_error(service: ScriptedMemory) ->
         asked(Served(service.address, max_retries=0))
 
 
+def test_refused_key_at_the_first_request_leads_to_the_headers(service: ScriptedMemory) -> None:
+    service.failures = [("POST", "/reset", 401)]
+    with pytest.raises(UserError, match="HTTP 401, the key was refused") as raised:
+        asked(Served(service.address))
+    assert "system.headers=..." in raised.value.hints[0]
+
+
 def test_refused_connection_is_reported_without_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "_answered", set())
     with ScriptedMemory() as gone:

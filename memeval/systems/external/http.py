@@ -47,7 +47,7 @@ _PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
 
 BY_HEADER = "for a service's key:  export MY_KEY=... and system.headers={Authorization: MY_KEY}"
 NO_SERVICE = "Is the server running, and is the URL correct?"
-BY_PATH = "check the URL and the paths:  system.base_url=... system.reset_path=..."
+BY_PATH = "check URL, paths and key:  system.base_url=... system.reset_path=... system.headers=..."
 EXAMPLE = "for example:  system.base_url=http://localhost:8077"
 
 
