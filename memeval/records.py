@@ -337,6 +337,14 @@ class EvalCase:
     """
     others: tuple[Session, ...] = ()
     """Sessions of another user, who shares the memory's store under `system.tenants=shared`."""
+    has_timeline: bool = field(init=False, repr=False, compare=False)
+    """Whether it has operations, checkpoints, or questions that are asked before its end."""
+
+    def __post_init__(self) -> None:
+        # Found once: it is needed for each question, and a case may have many of them.
+        early = any(question.asked_after is not None for question in self.questions)
+        timeline = early or bool(self.operations or self.checkpoints)
+        object.__setattr__(self, "has_timeline", timeline)
 
     @property
     def stops(self) -> frozenset[str]:

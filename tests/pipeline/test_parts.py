@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +22,7 @@ from memeval.datasets.granularity import chunks as chunks_of
 from memeval.errors import StorageError
 from memeval.pipeline.execute.compression import compression_points, plan_compressions
 from memeval.pipeline.execute.reader import final_answer
-from memeval.pipeline.execute.timeline import with_other_user
+from memeval.pipeline.execute.timeline import id_until, timeline_events, with_other_user
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.measure.figures import measure_cell, measure_repeat
 from memeval.pipeline.measure.run_notes import (
@@ -31,7 +32,7 @@ from memeval.pipeline.measure.run_notes import (
     timing_notes,
 )
 from memeval.pipeline.measure.spending import percentile
-from memeval.records import EvalCase, Label, Role, Session, Status, Turn, Usage
+from memeval.records import EvalCase, EvalQuestion, Label, Role, Session, Status, Turn, Usage
 from memeval.results import AnswerRow, Record
 from memeval.results.rows import StepTimes
 from memeval.results.store import RowStore
@@ -368,3 +369,26 @@ def test_chosen_answers_have_no_abstention_rate() -> None:
     metrics = measure_repeat(rows, [], HEADLINE)
     assert metrics["abstention_rate"] is None and metrics["abstention_rate/unanswerable"] is None
     assert metrics["accuracy"] == 1.0
+
+
+class CountedTuple(tuple[EvalQuestion, ...]):
+    """Counts how often its items are gone through."""
+
+    passes = 0
+
+    def __iter__(self) -> Iterator[EvalQuestion]:
+        type(self).passes += 1
+        return super().__iter__()
+
+
+def test_a_question_does_not_go_through_the_questions_of_its_case() -> None:
+    asked = (EvalQuestion(f"c/q{number}", "?", "fact", ("x",)) for number in range(50))
+    case = EvalCase("c", (Session("s", None, ()),), CountedTuple(asked))
+    CountedTuple.passes = 0
+
+    for number in range(50):
+        question = case.questions[number]
+        assert id_until(case, question) == "c"
+        assert list(timeline_events(case, question, {})) == []
+
+    assert CountedTuple.passes == 0

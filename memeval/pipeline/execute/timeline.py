@@ -53,18 +53,12 @@ class CaseUntil(EvalCase):
     """The case with all its sessions."""
 
 
-def has_timeline(case: EvalCase) -> bool:
-    """Whether a case has operations, checkpoints, or questions that are asked before its end."""
-    asked = any(question.asked_after is not None for question in case.questions)
-    return asked or bool(case.operations or case.checkpoints)
-
-
 def ids_until(case: EvalCase) -> tuple[str, ...]:
     """Ids of a case's memories: its own id, or one id per checkpoint if it has a timeline.
 
     They follow the order of its questions; the sessions are not needed.
     """
-    if not has_timeline(case):
+    if not case.has_timeline:
         return (case.case_id,)
 
     names = dict.fromkeys(question.asked_after for question in case.questions)
@@ -73,7 +67,7 @@ def ids_until(case: EvalCase) -> tuple[str, ...]:
 
 def id_until(case: EvalCase, question: EvalQuestion) -> str:
     """The id of the memory that a question is asked of."""
-    if not has_timeline(case):
+    if not case.has_timeline:
         return case.case_id
 
     return _id_until(case, question.asked_after)
@@ -84,7 +78,7 @@ def cases_until(case: EvalCase) -> Iterator[EvalCase]:
 
     Raises `UserError` for a question or an operation after a session that the case does not have.
     """
-    if not has_timeline(case):
+    if not case.has_timeline:
         yield case
         return
 
@@ -127,7 +121,7 @@ def _order(case: EvalCase) -> dict[str | None, int]:
 
 def without_turns(case: EvalCase) -> EvalCase:
     """The case without its turns; empty sessions are kept if it has a timeline."""
-    if not has_timeline(case):
+    if not case.has_timeline:
         return replace(case, sessions=(), others=())
 
     sessions = tuple(replace(session, turns=()) for session in case.sessions)
@@ -140,7 +134,7 @@ def timeline_events(
     """Events of a case with a timeline, in order; `done` has the results of operations, by
     position.
     """
-    if not has_timeline(case) or not case.sessions:
+    if not case.has_timeline or not case.sessions:
         return
 
     last = question.asked_after or case.sessions[-1].session_id
