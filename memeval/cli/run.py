@@ -6,16 +6,12 @@ import sys
 from collections.abc import Sequence
 
 from memeval.cli.comparison import show_comparison
-from memeval.errors import RefusedError, UserError, WorldError
+from memeval.errors import RefusedError, UserError
 from memeval.runs.compose.words import KEEP_GOING, STATISTICS, reorder_arguments
 from memeval.runs.display.terminal import report_error
 from memeval.runs.interrupt import describe_lost
 from memeval.runs.invocation import FailedCell, current_invocation
 from memeval.runs.job import check_writable, clean_copies
-from memeval.text.shown import one_line
-
-LOST_PROCESS = ("TerminatedWorkerError", "UncompletedJobError")
-"""Errors of joblib and submitit for a process that was killed; most commands load neither."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -42,11 +38,6 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         interrupted = True
         raise
-    except RuntimeError as error:
-        if type(error).__name__ not in LOST_PROCESS:
-            raise
-
-        raise WorldError(f"a process of the launcher was lost: {one_line(error, 400)}") from error
     finally:
         # Also after an error or Ctrl-C: finished cells are shown.
         clean_copies(invocation.folder)

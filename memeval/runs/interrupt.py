@@ -162,12 +162,19 @@ def listening() -> Iterator[None]:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)  # `set_wakeup_fd` requires it
     ours = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    ours += filter(_is_submitit, (signal.SIGUSR1, signal.SIGUSR2))
     before = {number: signal.signal(number, keys.handle) for number in ours}
     wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     threading.Thread(target=keys.watch, args=(reader,), name=KEYS_THREAD, daemon=True).start()
 
     try:
         yield
+    except KeyboardInterrupt:
+        handler = before[keys.first] if keys.handled else None
+        if keys.first not in SIGNALS and callable(handler):
+            handler(keys.first, None)  # queues the job again, or raises an error that says why not
+
+        raise
     finally:
         # After a first Ctrl-C memeval's handler stays: a second one during shutdown must still end
         # the process.
@@ -178,6 +185,14 @@ def listening() -> Iterator[None]:
             signal.set_wakeup_fd(wakeup)
             os.close(writer)  # which ends the thread
             _keys = None
+
+
+def _is_submitit(number: int) -> bool:
+    """Whether the signal tells a job of submitit that its time is over, or that it is preempted.
+
+    submitit's own handler raises wherever the job is, even in the middle of an answer.
+    """
+    return str(getattr(signal.getsignal(number), "__module__", "")).startswith("submitit.")
 
 
 def _forget() -> None:

@@ -233,3 +233,37 @@ def test_pool_of_processes_that_a_system_forks_ends(worker: str) -> None:
         [sys.executable, "-c", code], timeout=20, capture_output=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+TIME_LIMIT = """
+import asyncio, os, signal
+from memeval.runs.interrupt import listening
+from memeval.runs.loop import run_loop
+
+def requeue(number, frame):
+    raise RuntimeError("not queued again")
+
+async def work():
+    try:
+        os.kill(os.getpid(), signal.SIGUSR2)
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        print("stopped")
+        raise
+
+requeue.__module__ = "submitit.core.job_environment"
+signal.signal(signal.SIGUSR2, requeue)
+try:
+    with listening():
+        run_loop(work())
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_time_limit_of_a_submitit_job_stops_its_run_first() -> None:
+    # submitit's handler would raise in the middle of an answer, which would count as failed.
+    done = subprocess.run(
+        [sys.executable, "-c", TIME_LIMIT], timeout=20, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, b"stopped\nnot queued again\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -64,4 +65,23 @@ def test_killed_job_is_reported_in_one_line(memeval: Command) -> None:
     path = str(Path(__file__).parent)
     done = memeval(*words, *SMALL, *local, PYTHONPATH=path, check=False)
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "memeval: a process of the launcher was lost: Job " in done.stderr
+    assert "memeval: the launcher failed: Job " in done.stderr
+
+
+def test_slurm_that_is_missing_is_reported_in_one_line(memeval: Command, tmp_path: Path) -> None:
+    words = ("-m", "system=no_memory", *SMALL, "hydra/launcher=submitit_slurm")
+    done = memeval(*words, PATH=str(tmp_path), check=False)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert 'memeval: Could not detect "srun"' in done.stderr
+
+
+def test_jobs_that_slurm_refuses_are_reported_in_one_line(memeval: Command, tmp_path: Path) -> None:
+    for name in ("srun", "sbatch"):
+        program = tmp_path / name
+        program.write_text("#!/bin/sh\necho 'sbatch: error: invalid partition' >&2\nexit 1\n")
+        program.chmod(0o755)
+
+    words = ("-m", "system=no_memory", *SMALL, "hydra/launcher=submitit_slurm")
+    done = memeval(*words, PATH=f"{tmp_path}:{os.environ['PATH']}", check=False)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "memeval: the launcher failed: sbatch: error: invalid partition" in done.stderr

@@ -15,7 +15,8 @@ from memeval.config.grids import count_cells
 from memeval.config.names import BY_SLASH, HELP, unknown_name
 from memeval.config.options import options
 from memeval.config.overrides import INTEGER_GROUPS
-from memeval.errors import FEW, MemevalError, UserError, unknown
+from memeval.errors import FEW, MemevalError, UserError, WorldError, unknown
+from memeval.text.shown import one_line
 
 # A model's name, typed in place of an option, may contain slashes.
 _NO_OPTION = re.compile(r"Could not find '(?P<group>(?:hydra/)?\w+)/(?P<option>[^']*)'")
@@ -37,7 +38,9 @@ _HEADER = re.compile(
 )
 _OWN_FOLDER = re.compile(r"provider=.*command-line")
 """Found in the search path that Hydra prints, if `--config-dir` was given."""
-_COMPOSING = ("hydra.", "omegaconf.", "yaml.", "hydra_plugins.hydra_optuna", "optuna.")
+_COMPOSING = ("hydra.", "omegaconf.", "yaml.", "hydra_plugins.hydra_optuna", "optuna.", "submitit.")
+_LAUNCHING = ("TerminatedWorkerError", "UncompletedJobError", "FailedJobError")
+"""Errors of joblib and submitit for a process that was killed or a job that was not accepted."""
 _EXTRAS = ("joblib", "submitit", "optuna")
 """memeval's extras with launchers and sweepers, whose names begin with the extra's."""
 _PROVIDERS = {
@@ -53,7 +56,9 @@ _PROVIDERS = {
 
 @contextmanager
 def explaining_config_errors() -> Iterator[None]:
-    """Raises `UserError` for an error that comes from reading or composing configs."""
+    """Raises `UserError` for an error that comes from reading or composing configs, `WorldError`
+    for a launcher that lost a process.
+    """
     try:
         yield
     except MemevalError:
@@ -67,6 +72,8 @@ def explaining_config_errors() -> Iterator[None]:
             if not module.startswith(("enum", "pathlib", "codecs")):
                 raiser = module
 
+        if type(error).__name__ in _LAUNCHING:
+            raise WorldError(f"the launcher failed: {one_line(error, 400)}") from error
         if raiser.startswith(_COMPOSING):
             raise explain(error) from error
 
