@@ -18,7 +18,7 @@ from memeval.datasets.json import reader
 from memeval.datasets.json.operations import OPERATIONS as KINDS
 from memeval.datasets.locate import build
 from memeval.errors import UserError
-from memeval.records import EvalCase, ForgetRequest, Traces
+from memeval.records import CorrectRequest, EvalCase, ForgetRequest, Scope, Traces
 from memeval.testing import DatasetContract
 from memeval.text.shipped import location_of
 
@@ -147,6 +147,10 @@ def test_operations_and_lifecycle_fields_are_read(tmp_path: Path) -> None:
     ]
     assert found.operations[0].forget == ForgetRequest(words="Forget it.", about="it")
     assert found.operations[0].values == ("z",)
+    everything = ForgetRequest(words="Forget me.", about="", scope=Scope.USER)
+    assert found.operations[1].forget == everything
+    corrected = CorrectRequest(words="Not x, but z.", old="x", new="z")
+    assert found.operations[2].correct == corrected
     assert found.operations[4].session_id == "s1"
     assert found.checkpoints == ("s1",)
     updated, gone = found.questions
@@ -156,7 +160,9 @@ def test_operations_and_lifecycle_fields_are_read(tmp_path: Path) -> None:
     assert gone.traces == Traces(kind="deleted", deleted=("z",), probes=("z", "x"))
     assert gone.evidence == ()
 
-    # Without operations, nothing is searched for.
+    # An operation or a lifecycle field has values searched for; without either, nothing is.
+    (operated,) = read(write(tmp_path, living()))
+    assert operated.questions[0].traces == Traces(kind="current", right=("port 7",))
     (plain,) = read(write(tmp_path, asked(stale=["w"])))
     assert (plain.questions[0].traces, plain.checkpoints) == (None, ())
 
@@ -334,6 +340,10 @@ FAULTY = {
         asked(reviews=[{"reviewer": "Ida", "decision": "drafted", "seconds": -1}]),
         "question 'q1', review 0: field 'decision' is 'drafted', not one of accepted, rejected",
     ),
+    "a review's day": (
+        asked(reviews=[{"reviewer": "Ida", "decision": "accepted", "at": "2024-02-30"}]),
+        "question 'q1', review 0: field 'at' is '2024-02-30'",
+    ),
     "no kind": (living(kind="delete"), "operation 0: field 'kind' is 'delete', not one of forget"),
     "of another kind": (living(old="x"), "operation 0: field 'old' is not in the schema"),
     "about nothing": (living(about=None), "operation 0: field 'about' is missing"),
@@ -358,6 +368,7 @@ BEYOND_SCHEMA = {
     "past the end",
     "a turn twice",
     "no such day",
+    "a review's day",
     "backwards",
     "an earlier session",
     "zones",
