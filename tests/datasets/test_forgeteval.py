@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sample_records import record
 
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.metrics.lifecycle import FORGETEVAL, trace_metrics
-from memeval.records import Traces
+from memeval.records import ForgetRequest, Traces
 
 CASE: dict[str, Any] = {
     "id": "made_up_01",
@@ -34,11 +35,21 @@ def test_case_becomes_sessions_and_operations(tmp_path: Path, text: str) -> None
     (case,) = build("forgeteval", tmp_path, path=str(path), probed=True).cases()
     said = [[turn.text for turn in session.turns] for session in case.sessions]
     assert said == [CASE["setup_facts"], ["Tomas moved to Brno."]]
-    done = [(one.after, one.forget.about) for one in case.operations if one.forget]
-    assert done == [("s1", "Tomas lives"), ("s2", "ferry")]
-    traces = case.questions[0].traces
-    assert traces is not None
-    assert traces.probes == ("Where does Tomas live?", "lives in Ostrava")
+    deleted = ("lives in Ostrava",)
+    outdated = ForgetRequest(words="This is out of date: Tomas lives.", about="Tomas lives")
+    purged = ForgetRequest(words="Delete this for good: ferry.", about="ferry")
+    assert [(one.after, one.forget, one.values) for one in case.operations] == [
+        ("s1", outdated, deleted),
+        ("s2", purged, deleted),
+    ]
+    (question,) = case.questions
+    assert (question.gold, question.answerable) == (("Brno",), True)
+    assert question.traces == Traces(
+        kind=FORGETEVAL,
+        right=("Brno",),
+        deleted=deleted,
+        probes=("Where does Tomas live?", "lives in Ostrava"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,6 +104,16 @@ def test_case_passes_with_all_required_and_no_deleted_facts(
     traces = Traces(kind=FORGETEVAL, right=("a", "b"), deleted=("old",))
     assert trace_metrics("whatever", seen, traces) == {FORGETEVAL: passes}
     assert trace_metrics("whatever", {}, traces) == {}
+
+
+def test_cases_whose_mutations_a_system_cannot_express_are_counted(tmp_path: Path) -> None:
+    records = [
+        record(metrics={FORGETEVAL: 0.0}),
+        record(metrics={}),
+        record(metrics={}, hypothesis=None),
+    ]
+    measured = build("forgeteval", tmp_path, path="cases.json").measures(records)
+    assert measured == {"forgeteval_pass_not_applicable": 1.0}
 
 
 @pytest.mark.real_data

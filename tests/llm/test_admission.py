@@ -1,4 +1,6 @@
-"""After the budget has stopped the work, no call is sent: it would be cancelled and paid again."""
+"""What a call takes of a budget. After the budget has stopped the work, no call is sent: it would
+be cancelled and paid again.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ import asyncio
 import pytest
 
 from memeval.errors import BudgetError
-from memeval.llm.budget import Amount, Budget, SpendingLimits
+from memeval.llm.budget import Amount, Budget, SpendingLimits, amount_of, most_of
+from memeval.llm.reply.chat import ChatReply
+from memeval.llm.reply.ranking import RankingReply
 
 
 async def call(budget: Budget, sent: list[int], tokens: int) -> None:
@@ -55,3 +59,34 @@ def test_a_call_that_comes_after_the_stop_is_not_sent() -> None:
         return sent
 
     assert asyncio.run(play()) == []
+
+
+def test_a_call_is_held_at_its_most_and_booked_at_its_cost() -> None:
+    """gpt-4o-mini: 0.15 dollars per million tokens sent, 0.075 cached, 0.60 received."""
+    body = {"model": "gpt-4o-mini", "max_tokens": None, "max_completion_tokens": 100}
+    most = most_of(body, 1_000, "openai")
+    assert (most.usd, most.tokens, most.calls) == (pytest.approx(210e-6), 1_100, 1)
+    usage = {"prompt_tokens": 200, "completion_tokens": 10, "cached_tokens": 100}
+    spent = amount_of(body, ChatReply("Oslo", None, "stop", usage), "openai", most)
+    assert (spent.usd, spent.tokens, spent.calls) == (pytest.approx(28.5e-6), 210, 1)
+    assert amount_of(body, None, "openai", most) == most
+
+    async def play() -> Amount:
+        budget = Budget(SpendingLimits(usd=most.usd + spent.usd))
+
+        async def twice() -> None:
+            for _ in range(2):
+                await budget.enter(most)
+                budget.leave(most, spent)
+
+        await budget.run(twice())
+        return budget.spent
+
+    assert asyncio.run(play()) == spent + spent
+
+
+def test_unreported_tokens_of_a_ranking_are_counted_with_the_query_of_each_document() -> None:
+    body = {"model": "none", "query": "three short words", "documents": ["one", "two words"]}
+    for tokens, expected in ((7, 7), (None, 9)):
+        reply = RankingReply(scores=(1.0, 0.0), tokens=tokens)
+        assert amount_of(body, reply, "none", Amount()) == Amount(tokens=expected, calls=1)

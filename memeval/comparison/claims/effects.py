@@ -182,7 +182,7 @@ def _paired_effect(
     common = [name for name in answers.values if name in others]
     deltas = deltas_of(others, answers.values, common)
     cases, weights = cases_of(answers, common), weights_of(answers, common)
-    result = clustered_difference(deltas, cases, weights, most=1.0)
+    result = clustered_difference(deltas, cases, weights)
     if result is None:
         return
 
