@@ -1,12 +1,14 @@
-"""Benjamini and Hochberg's procedure over the differences of several metrics."""
+"""p adjusted over the pairs of one metric (max-T), or over several metrics (Benjamini-Hochberg)."""
 
 from __future__ import annotations
 
 import csv
 import io
 from dataclasses import replace
+from itertools import combinations, product
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made_runs import example, in_conversations, made_run
 from msgspec import structs
@@ -57,6 +59,31 @@ def test_equal_totals_of_three_repeats_are_no_difference(tmp_path: Path) -> None
     (difference,) = compared(cells, "accuracy").differences
     assert (difference.p, difference.adjusted_p) == (1.0, 1.0)
     assert {case.mean for case in difference.cases} == {0.0}
+
+
+def test_a_conversation_that_a_pair_lacks_counts_nothing_in_the_flips_of_all(
+    tmp_path: Path,
+) -> None:
+    """Max-T by hand, over all sign flips of eight conversations; C was scored in six of them."""
+    rights = {"A": (4, 4, 3, 4, 3, 3, 4, 1), "B": (2, 1, 4, 3, 1, 2, 3, 3), "C": (3, 1, 2, 1, 2, 1)}
+    unscored = {f"conv-{case}/q{number}": [None] for case in (6, 7) for number in range(4)}
+    cells = []
+    for name, right in rights.items():
+        more = unscored if name == "C" else {}
+        cells.append(made_run(tmp_path, name, {**in_conversations(right), **more}))
+
+    rows = []
+    for first, second in combinations(rights.values(), 2):
+        changes = [a - b for a, b in zip(first, second, strict=False)]
+        rows.append([*changes, *[0] * (8 - len(changes))])
+
+    rows.sort(key=lambda row: -abs(sum(row)))
+    flips = np.abs(np.array(list(product((1, -1), repeat=8))) @ np.array(rows).T)
+    by_hand = [
+        float(np.mean(flips[:, n:].max(axis=1) >= abs(sum(row)))) for n, row in enumerate(rows)
+    ]
+    found = compare_runs(cells, metric_named("accuracy"), all_pairs=True).differences
+    assert sorted(row.adjusted_p for row in found) == list(np.maximum.accumulate(by_hand))
 
 
 def test_benjamini_hochberg_covers_all_metrics(cells: list[Run]) -> None:
