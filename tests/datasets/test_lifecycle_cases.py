@@ -45,6 +45,22 @@ def test_right_and_deleted_values_never_overlap(language: str) -> None:
         assert not [(a, b) for a in unwanted for b in right if occurs_in(a, b) or occurs_in(b, a)]
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_deleted_values_are_those_asked_to_be_forgotten(language: str) -> None:
+    words, case = WORDS.languages[language], make_case(1, settings(0, language))
+    forgotten = {one.values: one.forget.about for one in case.operations if one.forget}
+    traces = [question.traces for question in case.questions if question.traces]
+    assert {one.deleted for one in traces if one.deleted} == forgotten.keys()
+    assert all(one.probes[: len(one.deleted)] == one.deleted for one in traces)
+
+    # Somebody whose name begins like that of the person with the deleted address has another.
+    plain = next(one for one in of_kind(case, "deleted") if one.facets["form"] == "plain")
+    assert plain.traces is not None
+    person = forgotten[plain.traces.deleted].removesuffix(f" {words.attributes['address']['word']}")
+    namesake = plain.text.replace(person, person + words.longer)
+    assert namesake in [question.text for question in of_kind(case, "neighbour")]
+
+
 @pytest.mark.parametrize(
     ("language", "day"), [("en", "30 March 2023"), ("de", "30. März 2023"), ("zh", "2023年3月30日")]
 )
