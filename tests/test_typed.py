@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from memeval.text.typed import json_or_none
+from memeval.text.typed import fault_in, json_or_none
 
 SCRIPT = """
 import sys
@@ -73,3 +73,9 @@ def test_new_type_can_be_read_by_several_threads_at_once(reader: str) -> None:
 )
 def test_text_from_outside_that_is_not_json_reads_as_none(text: str | bytes, value: object) -> None:
     assert json_or_none(text) == value
+
+
+def test_fault_begins_with_the_path_of_the_member() -> None:
+    wrong = ValueError("Expected `int`, got `str` - at `$.usage[0].calls`")
+    assert fault_in(wrong) == "usage[0].calls: expected `int`, got `str`"
+    assert fault_in(ValueError("A text is malformed")) == "a text is malformed"

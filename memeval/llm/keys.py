@@ -20,7 +20,7 @@ def key_of(variable: str, address: str, option: str, *hints: str) -> str:
     if os.environ.get(variable):
         return value_of(variable, option)
 
-    if (urlsplit(address).hostname or "") in ("localhost", "127.0.0.1", "::1"):
+    if urlsplit(address).hostname in ("localhost", "127.0.0.1", "::1"):
         return NO_KEY
 
     raise UserError(
