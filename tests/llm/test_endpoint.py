@@ -12,6 +12,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from memeval.llm.endpoint import UNSOUND_TRIES, Endpoint, EndpointReply, Endpoin
 from memeval.llm.faults import FaultKind, connection_setback, unsound_setback
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S
-from memeval.llm.reply.body import UnsoundReplyError
+from memeval.llm.reply.body import CutReplyError, UnsoundReplyError
 from memeval.llm.reply.chat import read_chat
 from memeval.llm.retry_after import retry_after
 
@@ -355,10 +356,20 @@ def test_error_under_status_200_is_classified_by_its_code(body: bytes, kind: Fau
     assert unsound_setback(UnsoundReplyError("no choices"), {}, body).kind is kind
 
 
-def test_a_wait_is_shown_with_its_reason_and_its_end(serve: Serve) -> None:
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_wait_is_shown_with_its_reason_and_its_end(serve: Serve, is_cut: bool) -> None:
+    def read(sent: Mapping[str, Any]) -> Any:
+        if is_cut:
+            raise CutReplyError("the reply is cut")
+
+        return sent
+
     time, said = Time(), list[str]()
+    expected = pytest.raises(CutReplyError) if is_cut else nullcontext()
     with serve(outage=(0, 12)) as server:
-        post(server.base_url, time, said=said)
+        with expected:
+            post(server.base_url, time, said=said, read=read)
+
         address = re.escape(server.base_url)
     assert re.fullmatch(
         rf"waiting for {address}: HTTP 503: server_error for \d+ s of 300 s", said[0]
