@@ -38,6 +38,9 @@ def test_windows_cut_between_words() -> None:
         "beta gamma ",
         "delta epsilon",
     ]
+    # A window begins with a word, and has one that the window before does not have.
+    assert list(windows("ab cd", 2, 0)) == [(0, 2), (3, 5)]
+    assert list(windows("a b cdefg", 5, 2)) == [(0, 4), (4, 9)]
 
 
 def test_a_word_longer_than_a_window_is_cut() -> None:
@@ -73,7 +76,9 @@ def test_turns_with_line_breaks_are_not_separated() -> None:
     whole = MemoryChunk(
         "s1", "Ann: one\ntwo\nBob: three", TIME, "s1", ("D1:1", "D1:2"), ("Ann", "Bob")
     )
-    assert {chunk.turn_ids for chunk in rechunk([whole], 9, 0)} == {("D1:1", "D1:2")}
+    *of_both, last = rechunk([whole, turn("D1:3", "four")], 9, 0)
+    assert {chunk.turn_ids for chunk in of_both} == {("D1:1", "D1:2")}
+    assert (last.content, last.turn_ids) == ("Ann: four", ("D1:3",))
 
 
 @pytest.mark.parametrize("size", [20, 60, 500])
