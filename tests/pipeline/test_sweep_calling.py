@@ -94,10 +94,9 @@ def test_killed_process_loses_only_its_calls_under_way(memeval: Command, tmp_pat
 
 def test_one_conversation_gets_all_slots(memeval: Command) -> None:
     cell = ("-m", "dataset=demo", "dataset.limit_cases=1", *CELL[3:], "system=bm25")
-    constants = {**FEW, "memeval.runs.compute.workers.IDLE_S": 0.05}
     with ScriptedEndpoint(latency_s=0.2) as endpoint:
         words = (*cell, "hydra.launcher.processes=2", f"llm.base_url={endpoint.base_url}")
-        memeval(*words, constants=constants)
+        memeval(*words, constants={**FEW, "memeval.runs.compute.workers.IDLE_S": 60.0})
         assert endpoint.peak == LIMIT
 
 
@@ -135,19 +134,31 @@ def test_idle_processes_end_and_give_their_slots_to_the_others(
     pool: Any = workers._Pool(4, lambda: pytest.fail("none is needed"))
     busy, just_idle, idle = Seat(3), Seat(0, idle_since=99.5), Seat(0, idle_since=90.0)
     pool.workers = [busy, just_idle, idle]
-    pool.rebalance()
+    pool.rebalance(workers.IDLE_S)
     assert idle.is_ending and not just_idle.is_ending
     assert busy.shares == just_idle.shares == [2], "the fourth never started"
-    pool.rebalance()
+    pool.rebalance(workers.IDLE_S)
     assert busy.shares == [2]
 
     clock.monotonic = lambda: 200.0
     busy.open_count = 0
-    pool.rebalance()
+    pool.rebalance(workers.IDLE_S)
     assert not just_idle.is_ending, "one is needed if more units come"
     busy.open_count = 1
-    pool.rebalance()
+    pool.rebalance(workers.IDLE_S)
     assert just_idle.is_ending and busy.shares == [2, 1] and pool.most == 1
+
+
+def test_after_the_last_unit_slots_are_passed_on_immediately(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(monotonic=lambda: 100.0)
+    monkeypatch.setattr(workers, "time", clock)
+    pool: Any = workers._Pool(2, lambda: pytest.fail("none is needed"))
+    busy, done = Seat(1), Seat(0, idle_since=100.0)
+    pool.workers = [busy, done]
+    pool.rebalance(0)
+    assert done.is_ending and busy.shares == [1]
 
 
 def test_at_most_four_memories_are_built_concurrently(memeval: Command, tmp_path: Path) -> None:

@@ -44,6 +44,11 @@ class TurnQueue:
             self.give(number)
             raise
 
+    @property
+    def is_done(self) -> bool:
+        """Whether all cells have handed out their cases."""
+        return self._holder is None and not self._waiting
+
     def give(self, number: int) -> None:
         """Ends the turn of a cell, if the cell has it."""
         if self._holder != number:
@@ -71,8 +76,13 @@ class Computing(Protocol):
     def loads(self) -> Iterable[Loads]:
         """The load of the endpoints from each process that reports it."""
 
-    async def compute(self, unit: Callable[[], WorkUnit], keeper: Keeper) -> UnitDone:
-        """The result of a unit. `keeper` gets rows; `unit` is called again if a process died."""
+    async def compute(
+        self, unit: Callable[[], WorkUnit], keeper: Keeper, is_last: Callable[[], bool]
+    ) -> UnitDone:
+        """The result of a unit. `keeper` gets rows; `unit` is called again if a process died.
+
+        `is_last` says whether no more units will follow.
+        """
 
     async def stop(self) -> None:
         """Stops the processes at the end."""

@@ -250,7 +250,10 @@ class CellRun(CaseWork):
     async def _compute(self, computing: Computing, repeat: Repeat, case: EvalCase) -> None:
         """Computes a case in another process, and stores the results."""
         keeper = Keeper(repeat, self.progress)
-        done = await computing.compute(lambda: unit_of(self.number, repeat, case), keeper)
+        queue = self._lane.queue
+        done = await computing.compute(
+            lambda: unit_of(self.number, repeat, case), keeper, lambda: queue.is_done
+        )
         # Rows contain no metrics: the finished unit returns them.
         repeat.measured.update(done.measured)
         self._notes += done.notes

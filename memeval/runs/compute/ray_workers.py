@@ -236,7 +236,9 @@ class RayWorkers:
         """The load of each worker on the endpoints."""
         return [worker.loads for worker in self._all_workers]
 
-    async def compute(self, unit: Callable[[], WorkUnit], keeper: Keeper) -> UnitDone:
+    async def compute(
+        self, unit: Callable[[], WorkUnit], keeper: Keeper, is_last: Callable[[], bool]
+    ) -> UnitDone:
         """The result of a unit, which is given to another worker if one dies.
 
         Raises `WorldError` if that happens too often, and `UserError` or `WorldError` if no worker

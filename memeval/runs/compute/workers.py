@@ -53,8 +53,8 @@ TRIES = 2
 SAME_S = 5.0
 """A message that another process sent within this time is not shown again."""
 IDLE_S = 2.0
-"""After this time without a unit, a process passes its request slots on to the others: towards the
-end of a sweep no more units come.
+"""After this time without a unit, a process passes its request slots on to the others; immediately
+if no more units will follow.
 """
 SLOTS = 32
 """Request slots per process: if a reply takes 0.2 s, they keep a processor busy for about two
@@ -157,7 +157,9 @@ class Workers:
         """The load of each process on the endpoints."""
         return [worker.loads for worker in self._calling.workers]
 
-    async def compute(self, unit: Callable[[], WorkUnit], keeper: Keeper) -> UnitDone:
+    async def compute(
+        self, unit: Callable[[], WorkUnit], keeper: Keeper, is_last: Callable[[], bool]
+    ) -> UnitDone:
         """The result of a unit, which is tried once more if its process died.
 
         Raises `WorldError` if the second process died as well.
@@ -169,7 +171,7 @@ class Workers:
             work = unit()
             with suppress(_DiedError):
                 if self._planned[work.cell].reach:
-                    return await self._call(work, keeper)
+                    return await self._call(work, keeper, is_last)
 
                 async with self._compute_slots:
                     return await self._computing.worker().compute(work, keeper)
@@ -179,15 +181,18 @@ class Workers:
             "hydra.launcher.processes=1 computes one case at a time"
         )
 
-    async def _call(self, unit: WorkUnit, keeper: Keeper) -> UnitDone:
+    async def _call(self, unit: WorkUnit, keeper: Keeper, is_last: Callable[[], bool]) -> UnitDone:
         worker = self._calling.worker()
         worker.share(self._calling.most)
-        later = asyncio.get_running_loop().call_later
-        later(IDLE_S, self._calling.rebalance)
+        self._rebalance_soon(is_last())
         try:
             return await worker.compute(unit, keeper)
         finally:
-            later(IDLE_S, self._calling.rebalance)
+            self._rebalance_soon(is_last())
+
+    def _rebalance_soon(self, is_last: bool) -> None:
+        idle_s = 0.0 if is_last else IDLE_S
+        asyncio.get_running_loop().call_later(idle_s, self._calling.rebalance, idle_s)
 
     def _start(self) -> _Worker:
         ours, theirs = Pipe()
@@ -248,11 +253,11 @@ class _Pool:
 
         return min(active, key=lambda worker: worker.open_count)
 
-    def rebalance(self) -> None:
-        """Divides the request slots of workers that have had no unit for some time, started or not,
-        among the workers with units.
+    def rebalance(self, idle_s: float) -> None:
+        """Divides the request slots of workers that have had no unit for `idle_s` seconds, started
+        or not, among the workers with units.
         """
-        since, active = time.monotonic() - IDLE_S, self._active
+        since, active = time.monotonic() - idle_s, self._active
         idle, kept = [], []
         for worker in active:
             if not worker.open_count and worker.idle_since <= since:
