@@ -34,6 +34,10 @@ scores may be in another order on another kind of processor.
 """
 
 
+_BLOCK = 2**20
+"""Numbers that are computed at once."""
+
+
 def words(text: str) -> list[str]:
     """The parts between single spaces, in order; an empty string between two of them."""
     return text.split(" ")
@@ -61,6 +65,18 @@ class _Postings:
         self.terms.extend(map(numbers.__getitem__, frequencies))
         self.frequencies.extend(frequencies.values())
         self.sizes.append(len(frequencies))
+
+
+def _best_first(scores: NDArray[np.float64], most: int) -> NDArray[np.intp]:
+    """Positions of the `most` highest scores, best first; of equal ones, the first comes first."""
+    if most >= scores.size:
+        return np.argsort(-scores, kind="stable")
+
+    # Sorting a million scores takes longer than everything else together.
+    least = np.partition(scores, scores.size - most)[scores.size - most]
+    above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
+    best = above[np.argsort(-scores[above], kind="stable")]
+    return np.concatenate([best, equal])[:most]
 
 
 @cache
@@ -101,18 +117,21 @@ class Bm25Index:
 
         # A stable sort keeps the documents of each term in their order.
         terms = np.frombuffer(postings.terms, dtype=np.intc)
+        frequencies = np.frombuffer(postings.frequencies, dtype=np.intc)
         order = np.argsort(terms, kind="stable")
-        documents_of = np.bincount(terms)
-        self._starts = [0, *np.cumsum(documents_of).tolist()]
-        positions = np.repeat(np.arange(self.size, dtype=np.intc), postings.sizes)
-        self._positions = positions[order]
+        self._starts = [0, *np.cumsum(np.bincount(terms)).tolist()]
+        self._positions = np.repeat(np.arange(self.size, dtype=np.intc), postings.sizes)[order]
+        self._weights = np.empty(order.size)
 
         # The operations are rank-bm25's, in its order: another order would change the last digits,
-        # and with them the order of near ties. In place, as there may be millions of numbers.
-        frequency = np.frombuffer(postings.frequencies, dtype=np.intc)[order]
-        self._weights = frequency * (model.k1 + 1)
-        self._weights /= frequency + length[self._positions]
-        self._weights *= np.repeat(idf, documents_of)
+        # and with them the order of near ties. In blocks, as there may be millions of numbers.
+        for start in range(0, order.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            frequency = frequencies[order[block]]
+            weights = frequency * (model.k1 + 1)
+            weights /= frequency + length[self._positions[block]]
+            weights *= idf[terms[order[block]]]
+            self._weights[block] = weights
 
     def scores(self, query: str) -> NDArray[np.float64]:
         """The score of each document; 0 if no term of the query occurs."""
@@ -126,16 +145,20 @@ class Bm25Index:
         return total
 
     def ranking(
-        self, query: str, ties: Ties = "position", scored: int | None = None
+        self,
+        query: str,
+        ties: Ties = "position",
+        scored: int | None = None,
+        most: int | None = None,
     ) -> tuple[list[int], list[float]]:
-        """All positions, best first, with ties as requested; and the scores of the first `scored`
-        ones, or of all.
+        """The positions of the best `most` documents, or of all, with ties as requested; and the
+        scores of the first `scored` ones, or of all.
         """
         scores = self.scores(query)
         if ties == "position":
-            order = np.argsort(-scores, kind="stable")
+            order = _best_first(scores, most or self.size)
         else:
-            order = np.argsort(scores)[::-1]
+            order = np.argsort(scores)[::-1][:most]
 
         return order.tolist(), scores[order[:scored]].tolist()
 

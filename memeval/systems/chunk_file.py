@@ -1,19 +1,19 @@
 """JSON files, the form of most saved memories, and the base of systems that keep only chunks."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
 
 from memeval.records import CorrectRequest, MemoryChunk, Retrieved
 from memeval.results.files import as_json
 from memeval.systems.base import QuickSystem
 from memeval.systems.forgetting import corrected, count_changed
-from memeval.text.typed import convert
+from memeval.text.typed import convert, decoder
 
 
 def split_window(
@@ -55,8 +55,12 @@ def write_chunks(
     folder: Path, chunks: Sequence[MemoryChunk], window: Sequence[MemoryChunk] | None = None
 ) -> None:
     """Writes the chunks in order, and the window of a compression if there was one."""
-    state = {"chunks": _rows(chunks), "window": _rows(window)}
-    write_state(folder / CHUNKS_FILE, state)
+    with (folder / CHUNKS_FILE).open("w", encoding="utf-8") as file:
+        file.write('{"chunks": ')
+        file.writelines(_parts(chunks))
+        file.write(', "window": ')
+        file.writelines(_parts(window))
+        file.write("}")
 
 
 class SavedChunks(Struct):
@@ -68,7 +72,12 @@ class SavedChunks(Struct):
 
 def read_saved(folder: Path) -> SavedChunks:
     """The chunks and the window. Raises `OSError`, or a parse error for damaged JSON."""
-    return convert(read_state(folder / CHUNKS_FILE), SavedChunks)
+    file = folder / CHUNKS_FILE
+    try:
+        return decoder(SavedChunks).decode(file.read_bytes())
+    except DecodeError:
+        # Half of a surrogate pair: only Python's own parser reads it.
+        return convert(read_state(file), SavedChunks)
 
 
 def read_chunks(folder: Path) -> list[MemoryChunk]:
@@ -81,22 +90,25 @@ def iso_time(time: datetime | None) -> str | None:
     return time.isoformat() if time else None
 
 
-def _rows(chunks: Sequence[MemoryChunk] | None) -> list[dict[str, Any]] | None:
+def _parts(chunks: Sequence[MemoryChunk] | None) -> Iterator[str]:
+    """The parts of the chunks as JSON: a million of them as one text would take a gigabyte."""
     if chunks is None:
-        return None
+        yield "null"
+        return
 
     # Field by field: `asdict` copies each value deeply, which takes longer than all the rest.
     names = [field.name for field in fields(MemoryChunk)]
-    rows = []
+    separator = "["
     for chunk in chunks:
         row = {name: getattr(chunk, name) for name in names}
         row["time"] = iso_time(chunk.time)
         if not chunk.user:
             del row["user"]
 
-        rows.append(row)
+        yield separator + as_json(row)
+        separator = ", "
 
-    return rows
+    yield "]" if chunks else "[]"
 
 
 class ChunkSystem(QuickSystem):

@@ -36,6 +36,9 @@ def test_scores_and_order_are_those_of_rank_bm25(texts: list[str], query: str) -
     order, scores = index.ranking(query)
     assert order == sorted(range(len(texts)), key=lambda position: (-expected[position], position))
     assert scores == [expected[position] for position in order]
+    for most in range(1, len(texts) + 1):
+        assert index.ranking(query, most=most)[0] == order[:most]
+
     assert index.ranking(query, "reversed")[0] == np.argsort(expected)[::-1].tolist()
 
 

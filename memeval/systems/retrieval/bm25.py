@@ -10,6 +10,11 @@ from memeval.systems.base import ANSWER, INGEST
 from memeval.systems.fact_keys import FactKeyedSystem, FactKeySettings
 from memeval.systems.indexed import Ranked
 
+MOST_RANKED = 10_000
+"""Chunks in a ranking. LoCoMo and LongMemEval have fewer; the whole ranking of a million chunks
+would take megabytes per question.
+"""
+
 
 @dataclass(frozen=True)
 class Bm25Settings(FactKeySettings):
@@ -31,6 +36,8 @@ class Bm25(FactKeyedSystem[Bm25Index]):
         return Bm25Index(self.texts(), self.settings.tokens)
 
     async def rank(self, index: Bm25Index, query: Query, depth: int) -> Ranked:
-        """The full ranking. Chunks below `depth` are included for the metrics and have no score."""
-        order, scores = index.ranking(query.text, self.settings.ties, depth)
+        """The ranking for the metrics. Chunks below `depth` have no score."""
+        order, scores = index.ranking(
+            query.text, self.settings.ties, scored=depth, most=max(depth, MOST_RANKED)
+        )
         return list(zip_longest(order, scores))
