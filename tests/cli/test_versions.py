@@ -66,6 +66,14 @@ def test_finished_run_takes_the_tags_of_a_later_command(tmp_path: Path) -> None:
     assert completed(tmp_path, "verify").status == 0
 
 
+def test_finished_runs_take_the_tags_of_a_later_sweep(tmp_path: Path) -> None:
+    sweep = ("-m", "system=no_memory,constant")
+    completed(tmp_path, *sweep, *FAST)
+    completed(tmp_path, *sweep, "tags.version=one", *FAST)
+
+    assert [run["tags"] for run in listed(tmp_path)] == [{"version": "one"}] * 2
+
+
 def test_previous_is_the_run_before_last_of_the_same_system(home: Path) -> None:
     done = completed(home, "compare", "@previous", "@last", "--json")
 

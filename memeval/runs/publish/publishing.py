@@ -90,8 +90,8 @@ class Publishing:
 
         published: Future[PublishResult] = Future()
         try:
+            refile(cell, summary)
             if cell.folder not in self._known_urls:
-                refile(cell, summary)
                 return publish_cell(cell, self._invocation.sweep)
 
             published.set_result(PublishResult(self._known_urls[cell.folder] or None))
