@@ -5,13 +5,13 @@ from typing import Any
 
 from memeval.comparison.tables import align
 from memeval.metrics.formats import count, dollars, percent, short_count
+from memeval.runs.display.live import duration
 from memeval.runs.forecast.forecast import Forecast
 from memeval.runs.forecast.outlook import Outlook
 from memeval.runs.forecast.totals import Estimate, RoleTotal
 from memeval.text.shown import counted, one_line
 
 STAGES = {"prepare": "memories", "answer": "answers", "judge": "verdicts"}
-MINUTE_S, HOUR_S = 60, 3600
 
 
 def plan_lines(result: Forecast) -> list[str]:
@@ -51,7 +51,7 @@ def call_lines(estimate: Estimate) -> Iterator[str]:
 
     yield (
         f"{counted(estimate.calls, 'call')} (at most {count(estimate.most_calls)}), "
-        f"{short_count(estimate.tokens)} tokens, {cost}, {duration(estimate.seconds)}"
+        f"{short_count(estimate.tokens)} tokens, {cost}, about {duration(estimate.seconds)}"
     )
 
 
@@ -67,16 +67,6 @@ def _call_row(line: RoleTotal) -> list[str]:
         dollars(line.usd),
         dollars(line.most_usd),
     ]
-
-
-def duration(seconds: float) -> str:
-    """A rough duration as text."""
-    if seconds < MINUTE_S:
-        return f"about {seconds:.0f} s"
-    if seconds < 2 * HOUR_S:
-        return f"about {seconds / MINUTE_S:.0f} min"
-
-    return f"about {seconds / HOUR_S:.1f} h"
 
 
 def asked_counts(cases: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
