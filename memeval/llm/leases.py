@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from memeval.errors import StorageError
+from memeval.results.files import writing
 
 _TAKEN = (errno.EACCES, errno.EAGAIN)
 
@@ -78,11 +78,9 @@ class FileLeases:
         """The descriptor of a file, which is created if missing. Raises `StorageError`."""
         if name not in self._files:
             path = self._folder / name
-            try:
+            with writing(path, "opened"):
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._files[name] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            except OSError as error:
-                raise StorageError(f"{path} can't be opened: {error.strerror or error}") from error
 
         return self._files[name]
 
