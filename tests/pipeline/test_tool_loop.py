@@ -1007,7 +1007,7 @@ def test_metering_counts_each_reply(tmp_path: Path) -> None:
 
 
 def test_tool_call_is_timed_without_the_work_of_other_questions() -> None:
-    """As a retrieval is. A tool that raised has no time."""
+    """As a retrieval is. A tool that raised has its wall time."""
     names = iter(["search", "raises", "search"])
     ledger = Ledger()
 
@@ -1032,4 +1032,7 @@ def test_tool_call_is_timed_without_the_work_of_other_questions() -> None:
     with metered(ledger):
         asyncio.run(loop.run(ToolPrompt(session, "", ())))
 
-    assert [call.seconds for call in loop.calls] == [21.0, None, 21.0]
+    first, raised, last = (call.seconds for call in loop.calls)
+    assert first == last == 21.0
+    assert raised is not None
+    assert 0 < raised < 10

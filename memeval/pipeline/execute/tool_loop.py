@@ -9,6 +9,7 @@ recorded as a `Fault`: the model gets a message, and continues.
 import json
 import math
 import re
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -95,8 +96,8 @@ class CallRecord(Struct, frozen=True):
     tokens: int
     """Tokens of the result."""
     seconds: float | None = None
-    """Time of the tool's own work and its calls, without queues and the work of other questions;
-    None if it did not run, it raised, or the time is unknown.
+    """Time of the tool's own work and its calls, without the work of other questions, or wall time
+    if that is not known; None if the tool did not run.
     """
     fault: Fault | None = None
     retrieved: tuple[Retrieved, ...] | None = None
@@ -341,7 +342,7 @@ class ToolLoop:
     ) -> CallRecord:
         ledger = current_ledger()
         own, calls_s = ledger.own.mark(), ledger.calls_s() or 0.0
-        seconds = None
+        began, seconds = time.perf_counter(), None
         try:
             result = as_result(await self._use(tool, arguments))
             seconds = plus(ledger.own.measured_since(own), ledger.calls_s())
@@ -349,6 +350,10 @@ class ToolLoop:
             raise  # the memory is unreachable: not a tool's result
         except (SystemFaultError, TypeError, ValueError, RecursionError) as error:
             result = ToolResult(f"The tool failed: {one_line(error, 400)}", is_error=True)
+
+        # It failed, or it waited while other questions were worked on.
+        if seconds is None:
+            seconds = time.perf_counter() - began + calls_s
 
         text, cut = self._cut(without_controls(result.text)[0])
         fault, retrieved = None, result.retrieved
@@ -364,7 +369,7 @@ class ToolLoop:
             arguments=call.arguments,
             result=text,
             tokens=tokens,
-            seconds=plus(seconds, -calls_s),
+            seconds=seconds - calls_s,
             fault=fault,
             retrieved=retrieved,
             cut=cut,
