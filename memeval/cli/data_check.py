@@ -6,7 +6,7 @@ from pathlib import Path
 from memeval.datasets.json.reader import DRAFTED, REJECTED, OwnReader
 from memeval.errors import UserError
 from memeval.text.shipped import location_of
-from memeval.text.shown import all_counted, counted, one_line
+from memeval.text.shown import all_counted, counted, one_line, some_of
 
 MOST_CATEGORIES = 20
 """Maximum categories that are listed with their counts."""
@@ -45,12 +45,9 @@ def lines(reader: OwnReader) -> list[str]:
         described.append("  no questions yet: a run needs at least one")
         return [*described, f"write or draft some:  {location_of('docs/own_data.md')}"]
 
-    categories = reader.categories.most_common(MOST_CATEGORIES)
-    named = ", ".join(f"{one_line(name, 60)} {count:,}" for name, count in categories)
-    if left := len(reader.categories) - len(categories):
-        named += f" and {left:,} more"
-
-    described.append(f"  categories: {named}")
+    categories = reader.categories.most_common()
+    named = [f"{one_line(name, 60)} {count:,}" for name, count in categories]
+    described.append(f"  categories: {some_of(named, MOST_CATEGORIES)}")
     if unanswerable := counts["questions"] - counts["answerable"]:
         number = counted(unanswerable, "question")
         described.append(f"  the right answer is a refusal: {number}")

@@ -16,7 +16,7 @@ from memeval.metrics.formats import NONE, count
 from memeval.records import CategoryId
 from memeval.runs.display.terminal import drawing_stream
 from memeval.text.redaction import redacted
-from memeval.text.shown import natural_order, one_line, printable
+from memeval.text.shown import natural_order, one_line, printable, some_of
 
 MOST_CASES = 40
 """Up to this many cases have a row each. With more cases, or with one question per case, each
@@ -160,8 +160,5 @@ def footer_lines(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]
     yield f"{size}, counted offline; evidence: turns per question with evidence"
     for facet, counts in stats.facets.items():
         values = sorted(counts, key=natural_order)
-        listed = [f"{value} {counts[value]:,}" for value in values[:MOST_VALUES]]
-        if len(values) > MOST_VALUES:
-            listed.append(f"and {len(values) - MOST_VALUES} more")
-
-        yield f"{dataset.facet_names.get(facet, facet)}: {', '.join(listed)}"
+        listed = some_of([f"{value} {counts[value]:,}" for value in values], MOST_VALUES)
+        yield f"{dataset.facet_names.get(facet, facet)}: {listed}"

@@ -17,7 +17,7 @@ from memeval.results.calibration import read_shown_summary
 from memeval.results.files import file_digest, reading
 from memeval.results.run import MADE_AGAIN, Run
 from memeval.results.summary import IMPORTED_RUNS, OWN_TAG, PACKAGE_TAG, as_yaml
-from memeval.text.shown import one_line
+from memeval.text.shown import one_line, some_of
 
 _AGE = re.compile(r"(?P<count>\d{1,6})(?P<unit>[smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -92,7 +92,7 @@ def run_folder(word: str, runs: Path) -> Path:
     if len(keys) == 1:
         return folders[keys[0]]
     if keys:
-        shown = ", ".join(keys[:5])
+        shown = some_of(keys, 5)
         raise UserError(f"{len(keys)} run keys begin with '{one_line(word)}': {shown}", LIST_HINT)
 
     # A word that is too long for a path, or contains a NUL, is not a path.
@@ -192,10 +192,7 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
         raise UserError(f"unknown run '{one_line(word)}'.{_suggestion(word, known)}", hint)
 
     # The newest first.
-    shown = ", ".join(map(_key_and_name, matching[:-6:-1]))
-    if len(matching) > 5:
-        shown += f" and {len(matching) - 5} older ones"
-
+    shown = some_of(list(map(_key_and_name, reversed(matching))), 5)
     raise UserError(f"{len(matching)} runs are named '{one_line(word)}': {shown}", LIST_HINT)
 
 

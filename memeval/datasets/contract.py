@@ -18,7 +18,7 @@ from memeval.errors import UserError
 from memeval.metrics.answer import answer_metrics
 from memeval.records import AnswerKind, CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
-from memeval.text.shown import one_line
+from memeval.text.shown import one_line, some_of
 
 __all__ = [
     "GRANULARITIES",
@@ -185,7 +185,7 @@ class Dataset(ABC):
         missing = [name for name in self.settings.question_ids or () if name not in asked]
         # The question may exist, but be beyond a limit.
         if missing and self.settings.limit_cases is None and self.settings.limit_questions is None:
-            shown = ", ".join(one_line(name, 80) for name in missing[:3])
+            shown = one_line(some_of(missing, 3), 300)
             raise UserError(
                 f"dataset.question_ids: dataset={self.info.name} does not ask {shown}",
                 "to find the ids of a run:  question_id in its records.jsonl",

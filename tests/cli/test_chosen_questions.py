@@ -122,6 +122,7 @@ def test_limit_questions_is_flagged_as_a_biased_cut(tmp_path: Path) -> None:
         (["sample=2"], "dataset.sample=2 is smaller than the number of categories, 5"),
         (["sample=9", "dataset.limit_questions=2"], "dataset.limit_questions excludes some"),
         (["question_ids=[demo-1/q0,nothing]"], "dataset=demo does not ask nothing"),
+        (["question_ids=[a,b,c,d,e]"], "dataset=demo does not ask a, b, c and 2 more"),
         (["question_ids=[]"], "dataset.question_ids must name a question"),
         (["only=right:abc"], "dataset.only must be wrong:RUN, not 'right:abc'"),
         (["only=wrong:abc"], "unknown run 'abc'"),

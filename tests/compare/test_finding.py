@@ -103,7 +103,7 @@ def test_ambiguous_prefix_lists_the_newest_runs_with_their_keys(tmp_path: Path) 
     assert caught.value.message == (
         "7 runs are named 'my': 6666666666666666 (my rag), 5555555555555555 (my rag), "
         "4444444444444444 (my rag), 3333333333333333 (my rag), 2222222222222222 (my rag) "
-        "and 2 older ones"
+        "and 2 more"
     )
 
 

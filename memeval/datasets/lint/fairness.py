@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from memeval.datasets.lint.records import Finding, LintedRun, differing_settings
 from memeval.datasets.lint.words import runs_of, spaced, words_of
 from memeval.results import RunSummary, is_imported
-from memeval.text.shown import counted
+from memeval.text.shown import counted, some_of
 
 COPIED_WORDS = 40
 """Minimum number of consecutive words of its context that make an answer a copy of it."""
@@ -101,17 +101,13 @@ def check_tuning(material: LintedRun) -> Iterator[Finding]:
             shared |= common
 
     if rivals:
-        shown = ", ".join(rivals[:5])
-        if len(rivals) > 5:
-            shown += " …"
-
         yield Finding(
             kind="tuned on test",
             what=(
                 f"{counted(len(rivals), 'run')} of this system with other settings on the same "
                 "questions"
             ),
-            where=f"runs {shown}",
+            where=f"runs {some_of(rivals, 5)}",
             why="the best of several settings on the same questions looks better than it is; "
             "tune on dataset.split=dev and report dataset.split=test",
             questions=tuple(name for name in own if name in shared),
