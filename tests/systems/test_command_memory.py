@@ -26,7 +26,7 @@ from memeval.records import Answer, Query, Retrieved, Role
 from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external import program as started
 from memeval.systems.external.command import CommandMemory, CommandSettings, Process
-from memeval.systems.external.program import describe_status
+from memeval.systems.external.program import PASS_ON, describe_status
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.sample import sample_chunks
 from memeval.testing.under_test import SystemUnderTest, play, watched
@@ -175,8 +175,10 @@ def test_program_that_cannot_run_is_reported_before_any_request(program: str) ->
 def test_missing_script_is_a_user_error() -> None:
     with pytest.raises(
         UserError, match=r"ended with status 2 during reset; last line of stderr: .*such"
-    ):
+    ) as raised:
         asked(Program(f"{sys.executable} no_such_script.py", restarts=0))
+
+    assert raised.value.hints == (PASS_ON,)
 
 
 @pytest.mark.parametrize(

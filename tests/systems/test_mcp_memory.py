@@ -130,6 +130,8 @@ def test_missing_server_is_a_user_error(settings: dict[str, Any], told: str) -> 
     with pytest.raises(UserError) as raised:
         asked(Mcp(**EXAMPLE, **settings))
     assert told in raised.value.message and "\n" not in raised.value.message
+    is_started = "out of memor" in told
+    assert any("system.environment" in hint for hint in raised.value.hints) == is_started
 
 
 @pytest.mark.slow

@@ -14,7 +14,13 @@ from memeval.llm.transport import encode, time_limit
 from memeval.records import Role
 from memeval.systems.base import NOT_NEGATIVE, RUNTIME
 from memeval.systems.external import remote, wire
-from memeval.systems.external.program import CaseHome, Program, ProgramError, ProgramSettings
+from memeval.systems.external.program import (
+    PASS_ON,
+    CaseHome,
+    Program,
+    ProgramError,
+    ProgramSettings,
+)
 from memeval.systems.external.served import (
     AnsweringSettings,
     ServedMemory,
@@ -92,7 +98,7 @@ class CommandService(Service):
                         # A program that never replied is the wrong one, or a requirement is
                         # missing.
                         message = f"{self.name} {error}"
-                        raise remote.fault(self._command, message, EXAMPLE) from error
+                        raise remote.fault(self._command, message, PASS_ON) from error
 
                     self._restarts -= 1
                     setback = f"it {error}"

@@ -11,7 +11,7 @@ from msgspec import Struct
 from memeval.errors import ModelError, UserError, unknown
 from memeval.llm.transport import time_limit
 from memeval.systems.external.mcp_transport import CONNECTION_LOST, STREAM_ENDED, Server, connect
-from memeval.systems.external.program import Program
+from memeval.systems.external.program import PASS_ON, Program
 from memeval.systems.external.served import note_noise
 from memeval.systems.external.service import ToolError
 from memeval.text.shown import one_line
@@ -111,8 +111,9 @@ class McpSession:
                 self._on_break(error)
             else:
                 why = f"{_innermost(error)}{self._last_words()}"
-                failure = UserError(f"{self._server.name} can't be reached: {why}", EXAMPLE)
-                self._opening.set_exception(failure)
+                message = f"{self._server.name} can't be reached: {why}"
+                hints = [EXAMPLE, PASS_ON] if self._program else [EXAMPLE]
+                self._opening.set_exception(UserError(message, *hints))
 
     async def _on_message(self, message: object) -> None:
         """Counts lines that the library can't read, and passes to this handler as errors."""
