@@ -46,7 +46,7 @@ def claims(arguments: Sequence[str]) -> int:
     chosen = [claim for claim in known if options.dataset in (None, claim.dataset)]
     action, *names = options.words or [LIST]
     if action == REPRODUCE:
-        return reproduce_claims(names, chosen)
+        return reproduce_claims(names, chosen, as_json=options.json)
 
     if action not in (LIST, SHOW):
         runs = select_runs(options.words).chosen
@@ -99,14 +99,18 @@ def _rows_of(claim: Claim) -> Iterator[list[str]]:
         yield [f"    {figure.system}", f"{figure.metric} {figure.value:g}", ""]
 
 
-def reproduce_claims(names: Sequence[str], chosen: Sequence[Claim]) -> int:
-    """Prints the command, its cost, and the settings that memeval can't match."""
+def reproduce_claims(names: Sequence[str], chosen: Sequence[Claim], *, as_json: bool) -> int:
+    """Prints the command, its cost (not as JSON), and the settings that memeval can't match."""
     if len(names) != 1:
         raise UserError(
             f"claims {REPRODUCE} needs one claim", "to list their names:  python -m memeval claims"
         )
 
     recipe = reproduce(*find_figure(names[0], chosen))
+    if as_json:
+        print_json({"command": recipe.command, "unmatched": recipe.unmatched})
+        return 0
+
     unmatched = "not matched:" if recipe.unmatched else "not matched: nothing"
     lines = [recipe.command, "", unmatched, *(f"- {text}" for text in recipe.unmatched)]
     print_folded("\n".join(lines))

@@ -53,6 +53,8 @@ def test_reproduce_prints_the_command_and_what_is_not_matched(
     assert "not matched:" in done.out and "cost: unknown: " in done.out
     missing = re.search(r"^cost: unknown: .* (\S+) is missing", done.out, re.MULTILINE)
     assert missing is not None and missing[1].startswith("/"), "a path is not broken"
+    as_json = completed(tmp_path, "claims", "reproduce", "truememory_beam", "--json")
+    assert json.loads(as_json.out)["command"] in done.out
     done = memeval(tmp_path, "claims", "reproduce", "precisionmembench/mem0")
     assert done.status == 2 and "memeval has no data set precisionmembench" in done.told
     done = memeval(tmp_path, "claims", "reproduce")
