@@ -101,10 +101,10 @@ def check_store(url: str | None, memories: str | None) -> None:
 
 
 def _check_database(address: str) -> None:
-    example = "for example:  store.url=postgresql://localhost:5432/memeval"
+    example = "for example:  postgresql://localhost:5432/memeval"
     check_plain("store.url", address, BY_LIBPQ)
     if not address.startswith("postgresql://"):
-        raise UserError("store.url must be a URL that begins with postgresql://", example)
+        raise UserError("the store's URL must begin with postgresql://", example)
 
     try:
         parts = urlsplit(address)
@@ -113,7 +113,7 @@ def _check_database(address: str) -> None:
         sound = False
 
     if not sound or not address.isascii() or not address.isprintable() or " " in address:
-        raise UserError("store.url must name a host and a database", example)
+        raise UserError("the store's URL must name a host and a database", example)
 
 
 def check_variable(option: str, name: Any) -> None:

@@ -277,7 +277,7 @@ def test_another_home_takes_over_from_a_killed_process(
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("mysql://host/database", "must be a URL that begins with postgresql://"),
+        ("mysql://host/database", "must begin with postgresql://"),
         ("postgresql://host", "must name a host and a database"),
         ("postgresql://user:secret@host/database", "contains a user name or a password"),
         ("postgresql://127.0.0.1:1/none", "can't be used"),

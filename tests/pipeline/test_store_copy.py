@@ -168,7 +168,7 @@ def test_path_in_a_database_name_is_never_written(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--to", "mysql://host/database"), "must be a URL that begins with postgresql://"),
+        (("--to", "mysql://host/database"), "the store's URL must begin with postgresql://"),
         (("--to", "postgresql://user:secret@host/d"), "contains a user name or a password"),
         (("--from", "postgresql://127.0.0.1:1/none"), "can't be used"),
         (("--to", "postgresql://h/d", "--from", "postgresql://h/d"), "not allowed with"),
