@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import stat
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from memeval.cli.data import data
+from memeval.datasets.io.new_file import new_file
 from memeval.datasets.json import frozen
 from memeval.datasets.locate import build
 from memeval.errors import UserError
@@ -170,6 +172,20 @@ def test_interrupted_freeze_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
 
     assert [path.name for path in tmp_path.iterdir()] == ["mine.json"]
     assert data([*words, str(folder)]) == 0
+
+
+def test_leftovers_of_a_killed_process_with_the_same_id_do_not_block(tmp_path: Path) -> None:
+    source = own_file(tmp_path / "mine.json", cases_of(2))
+    left = tmp_path / f".v1.{os.getpid()}.tmp"
+    left.mkdir()
+    (left / "data.jsonl").write_text("torn")
+    assert freeze(source, tmp_path / "v1").is_dir()
+
+    (tmp_path / f".new.json.{os.getpid()}.tmp").write_text("torn")
+    with new_file(tmp_path / "new.json") as file:
+        file.write("whole")
+    assert (tmp_path / "new.json").read_text() == "whole"
+    assert stat.S_IMODE((tmp_path / "new.json").stat().st_mode) == 0o600
 
 
 def test_freeze_refuses_a_file_without_questions_or_with_mistakes(tmp_path: Path) -> None:

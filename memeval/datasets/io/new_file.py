@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO
 
 from memeval.errors import UserError
@@ -19,17 +20,15 @@ def new_file(path: Path) -> Iterator[IO[str]]:
     if path.exists():
         raise UserError(f"{path} already exists.", "move it away, or name another file")
 
-    # In the target's folder, because a rename works only within a file system.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        # Only its owner should be able to read an export of someone's chats.
-        descriptor = open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            yield file
+        # In the target's folder, because a rename works only within a file system.
+        with TemporaryDirectory(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent) as folder:
+            temporary = Path(folder, path.name)
+            # Only its owner should be able to read an export of someone's chats.
+            descriptor = open_private(temporary, os.O_WRONLY | os.O_CREAT)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                yield file
 
-        temporary.replace(path)
+            temporary.replace(path)
     except OSError as error:
         raise UserError(f"{path} can't be written: {error.strerror or error}.") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink()

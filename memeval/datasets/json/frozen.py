@@ -1,7 +1,6 @@
 """A user's frozen data sets: a folder with a version, a digest, a split and a datasheet."""
 
 import json
-import os
 import re
 import shutil
 import unicodedata
@@ -149,7 +148,7 @@ def write_frozen(content: FrozenContent, folder: Path, more: Sequence[str] = ())
             "use another --version, or with --into another folder",
         )
 
-    part = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    part = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.tmp")
     try:
         make_folder(part)
         manifest = _write_files(content, part, more)
