@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -77,6 +78,11 @@ def as_value(value: Any) -> str:
     trailing = len(quoted) - len(quoted.rstrip("\\"))
 
     return f"'{quoted}{chr(92) * trailing}'"
+
+
+def as_word(name: str, value: Any) -> str:
+    """A setting as a word of a printed command, quoted for Hydra and for the shell."""
+    return shlex.quote(f"{name}={as_value(value)}")
 
 
 def _key(key: object) -> str:

@@ -9,6 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from memeval.api.overrides import as_word
 from memeval.cli.data_own import OWN_ACTIONS, TAKES_OVERRIDES
 from memeval.cli.data_settings import chosen_dataset, chosen_settings
 from memeval.cli.main import load
@@ -287,7 +288,7 @@ def make(chosen: Namespace) -> int:
     for note in dataset.notes():
         print(f"  {note}")
 
-    print(f"run it:  python -m memeval dataset={name} dataset.path={path}")
+    print(f"run it:  python -m memeval dataset={name} {as_word('dataset.path', path)}")
 
     return 0
 

@@ -1,8 +1,10 @@
 """`python -m memeval data check FILE`: reports every mistake in your own file."""
 
+import shlex
 from argparse import Namespace
 from pathlib import Path
 
+from memeval.api.overrides import as_word
 from memeval.datasets.json.reader import DRAFTED, REJECTED, OwnReader
 from memeval.errors import UserError
 from memeval.text.shipped import location_of
@@ -59,6 +61,8 @@ def lines(reader: OwnReader) -> list[str]:
 
     described += [f"  {note}" for note in reader.notes()]
     if drafted + rejected == counts["questions"]:
-        return [*described, f"review them:  python -m memeval data review {reader.path}"]
+        file = shlex.quote(str(reader.path))
+        return [*described, f"review them:  python -m memeval data review {file}"]
 
-    return [*described, f"run it:  python -m memeval dataset=json dataset.path={reader.path}"]
+    setting = as_word("dataset.path", reader.path)
+    return [*described, f"run it:  python -m memeval dataset=json {setting}"]

@@ -1,5 +1,6 @@
 """`python -m memeval data draft FILE --n N` and `data grow FILE`: a model proposes questions."""
 
+import shlex
 import tempfile
 from argparse import Namespace
 from collections import Counter
@@ -314,7 +315,7 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
         yield f"  fewer than --n {drafting.wanted.count:,}, for the reasons above"
 
     if drafting.count_before + drafting.kept:
-        yield f"review them:  python -m memeval data review {path}"
+        yield f"review them:  python -m memeval data review {shlex.quote(str(path))}"
 
 
 def _show_plan(job: _Job) -> int:

@@ -1,10 +1,12 @@
 """`python -m memeval data freeze | diff | merge | power`: versions of your own data."""
 
+import shlex
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from memeval.api.overrides import as_word
 from memeval.cli.plan_text import asked_counts, outlook_line
 from memeval.config.paths import data_dir, outputs_dir
 from memeval.datasets.json.agreement import agreement_text, review_agreement
@@ -51,7 +53,7 @@ def freeze(chosen: Namespace) -> int:
     if not any(case["questions"] for case in cases):
         raise UserError(
             f"no question of {source} was accepted.",
-            f"review them:  python -m memeval data review {source}",
+            f"review them:  python -m memeval data review {shlex.quote(str(source))}",
         )
 
     name, licence = chosen.name or reader.name, chosen.licence or ""
@@ -274,5 +276,5 @@ def _write(content: FrozenContent, folder: Path) -> int:
     read_manifest(folder)
     inside = folder.parent == data_dir() / FROZEN
     shown = folder.name if inside else folder
-    print(f"run it:  python -m memeval dataset=json dataset.path={shown}")
+    print(f"run it:  python -m memeval dataset=json {as_word('dataset.path', shown)}")
     return 0

@@ -1,12 +1,12 @@
 """`python -m memeval data stats NAME`: a data set as a table like the published ones."""
 
 import io
-import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from memeval.api.overrides import as_word
 from memeval.cli.data_settings import chosen_dataset
 from memeval.datasets.contract import Dataset
 from memeval.datasets.registry import has_adapter
@@ -34,7 +34,7 @@ def show_stats(chosen: Namespace) -> int:
     if not has_adapter(name) and Path(name).is_file():
         raise UserError(
             f"data stats takes the name of a data set, but '{one_line(name)}' is a file",
-            f"use:  python -m memeval data stats json dataset.path={shlex.quote(name)}",
+            f"use:  python -m memeval data stats json {as_word('dataset.path', name)}",
         )
 
     dataset = chosen_dataset(name, chosen.settings)

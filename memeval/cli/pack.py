@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ def pack(arguments: Sequence[str]) -> int:
         key_file=options.sign,
     )
     _print_content(packed)
-    print(f"check it: python -m memeval verify {packed.path}")
+    print(f"check it: python -m memeval verify {shlex.quote(str(packed.path))}")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from memeval.datasets.json.operations import OPERATIONS as KINDS
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.records import CorrectRequest, EvalCase, ForgetRequest, Scope, Traces
+from memeval.runs.compose.config import compose_config
 from memeval.testing import DatasetContract
 from memeval.text.shipped import location_of
 
@@ -530,6 +532,22 @@ def test_check_summarizes_the_file(capsys: pytest.CaptureFixture[str], tmp_path:
         read(empty)
 
     assert refused.value.hints == (f"draft some:  python -m memeval data draft {empty} --n 20",)
+
+
+@pytest.mark.parametrize(
+    "name", ["my file", "Gespräche", "a=b", "a,b", "[b]", "it's", "a (2)", "$x"]
+)
+def test_printed_commands_work_for_every_file_name(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / f"{name}.json"
+    path.write_bytes(DEMO.read_bytes())
+    assert data(["check", str(path)]) == 0
+    assert data(["freeze", str(path), "--version", "1", "--into", str(tmp_path / name)]) == 0
+
+    commands = re.findall("run it: (.*)", capsys.readouterr().out)
+    for command, file in zip(commands, (path, tmp_path / name), strict=True):
+        assert compose_config(shlex.split(command)[3:]).dataset["path"] == str(file)
 
 
 def test_check_says_which_questions_a_run_does_not_ask(
