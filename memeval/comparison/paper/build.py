@@ -1,12 +1,12 @@
 """Builds the table of a paper from finished runs, by the same rule as all comparisons."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from memeval.comparison.build import compare_runs
 from memeval.comparison.paper.records import NOT_MEASURED, PaperCell, PaperColumn, PaperTable
-from memeval.comparison.records import ComparedRun, Comparison, are_too_few
+from memeval.comparison.records import Comparison, are_too_few
 from memeval.comparison.sentences import detection_limit, interval, widest_of
 from memeval.comparison.words import dominating_conversations, refusal_lines
 from memeval.errors import UserError, unknown
@@ -150,7 +150,7 @@ def _named_rows(
 
 def _compared_column(metric: Metric, comparison: Comparison) -> PaperColumn:
     """A mean over questions, with its interval and the letters of rows that can't be told apart."""
-    cells = []
+    cells, best = [], _best_run(comparison, metric)
     for run in comparison.runs:
         cell = NOT_MEASURED
         if run.result is not None:
@@ -161,7 +161,7 @@ def _compared_column(metric: Metric, comparison: Comparison) -> PaperColumn:
                 text=figure(run.result.mean, metric.unit.name),
                 interval=interval(run.result, metric.unit.name),
                 letters=run.letters,
-                is_best=_is_best(run, comparison, metric),
+                is_best=run.key == best,
             )
 
         cells.append(cell)
@@ -169,10 +169,9 @@ def _compared_column(metric: Metric, comparison: Comparison) -> PaperColumn:
     return PaperColumn(name=metric.name, title=_title(metric), cells=tuple(cells))
 
 
-def _is_best(run: ComparedRun, comparison: Comparison, metric: Metric) -> bool:
-    """Whether a run is shown to be better than each other run that has a value."""
-    others = _measured_keys(comparison) - {run.key}
-    beaten = set()
+def _best_run(comparison: Comparison, metric: Metric) -> str | None:
+    """Key of the run that is shown to be better than each other run that has a value."""
+    beaten: dict[str, set[str]] = defaultdict(set)
     for difference in comparison.differences:
         is_higher = difference.result.mean > 0
         better, worse = difference.first, difference.second
@@ -180,10 +179,15 @@ def _is_best(run: ComparedRun, comparison: Comparison, metric: Metric) -> bool:
             better, worse = worse, better
 
         # A forced difference may be due to judges or questions.
-        if better == run.key and difference.is_shown and not difference.forced:
-            beaten.add(worse)
+        if difference.is_shown and not difference.forced:
+            beaten[better].add(worse)
 
-    return bool(others) and beaten >= others
+    measured = _measured_keys(comparison)
+    for key, worse_keys in beaten.items():
+        if worse_keys >= measured - {key}:
+            return key
+
+    return None
 
 
 def _described_column(metric: Metric, summaries: Sequence[RunSummary]) -> PaperColumn:
