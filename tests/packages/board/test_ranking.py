@@ -57,7 +57,8 @@ def test_letters_equal_those_of_a_comparison_of_all_pairs(cases: int) -> None:
     chance = random.Random(cases)
     summaries = [summary_of(number) for number in range(12)]
     scores = [scores_of(number, chance, cases) for number in range(12)]
-    # Three runs cannot be compared, and two only with each other.
+    # Three runs cannot be compared, two only with each other, and three have other labels, data or
+    # questions.
     for number in (0, 5):
         summaries[number] = replace(summaries[number], tags={FOUND_NOTHING: "true"})
 
@@ -65,6 +66,12 @@ def test_letters_equal_those_of_a_comparison_of_all_pairs(cases: int) -> None:
     for number in (7, 8):
         summaries[number] = replace(summaries[number], judge=JudgeIdentity(name="exact_match"))
 
+    asked, values = dict(scores[9].questions), dict(scores[9].values)
+    left_out, _ = asked.popitem()
+    values.pop(left_out, None)
+    scores[9] = RunScores(asked, values, None, 1)
+    summaries[10] = replace(summaries[10], params={"dataset.labels": "corrected"})
+    summaries[11] = replace(summaries[11], tags={"data_sha256": "0123"})
     runs = [Run(Path(), one) for one in summaries]
     compared = compare_runs(runs, metrics()["accuracy"], all_pairs=True, scores=scores)
     found = rank_runs(summaries, scores, [one.name for one in summaries])
