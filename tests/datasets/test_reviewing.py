@@ -262,7 +262,9 @@ def test_agreement_is_blind_and_counts_only_current_wordings(
 
     assert data(["review", str(path), "--agreement"]) == 0
     said = capsys.readouterr().out
-    assert "Ana and Ben: κ 0.74" in said and "  b/q1: Ana accepted, Ben rejected" in said
+    assert "Ana and Ben: κ 0.74 [-0.34, 1.00], they differ on 1 of 11 questions\n" in said
+    assert "Ana and Cy: κ 0.00 without an interval, they differ on 1 of 1 questions\n" in said
+    assert "Ben and Cy: κ is not defined" in said and "  b/q1: Ana accepted, Ben reject" in said
     assert "not counted: 2 decisions on earlier wordings" in said
 
     # Rejected: a/q0, b/q0, b/q1. Two decisions about c/q0 are outdated; Cy accepted its current
