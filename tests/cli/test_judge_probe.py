@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from ports import free_port
 
 from memeval.api.judging import ITEMS_FILE
 from memeval.calibration.attacks import LABEL, VERDICTS, attacks_on
+from memeval.calibration.items import match_questions, read_items
+from memeval.errors import UserError
+from memeval.records import EvalQuestion
 from memeval.text.shipped import shipped_path
 
 
@@ -170,6 +174,29 @@ def test_a_flip_rate_is_shown_beside_the_calibration(tmp_path: Path) -> None:
     assert "Attacks on the judge flipped" in done.out and "of 101 verdicts" in done.out
     assert "injected: caught" not in done.out, "an attack is no kind of answer that a run gives"
     assert "attacks on the judge" in completed(tmp_path, "show", run.name).out
+
+
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [
+        ({"kind": " "}, "line 1: field 'kind' is '', not a word such as"),
+        ({"kind": "x" * 100}, "line 1: field 'kind' is 'x"),
+        ({"question_id": "unknown"}, "line 1: the data set has no question 'unknown'"),
+        ({"question_id": "refused"}, "line 1: question 'refused' has no free-text answer"),
+        ({"question_id": "choosing"}, "line 1: question 'choosing' has no free-text answer"),
+    ],
+)
+def test_item_without_a_kind_or_an_answer_in_words_is_refused(
+    tmp_path: Path, item: dict[str, str], told: str
+) -> None:
+    plain = EvalQuestion("plain", "Who?", "general", ("Ida",))
+    refused = replace(plain, gold=(), answerable=False)
+    questions = {"plain": plain, "refused": refused, "choosing": replace(plain, choices=("Ida",))}
+    file = tmp_path / "items.jsonl"
+    whole = {"question_id": "plain", "kind": "vague", "answer": "x", **item}
+    file.write_text(json.dumps(whole), encoding="utf-8")
+    with pytest.raises(UserError, match=told):
+        match_questions(read_items(file), questions)
 
 
 @pytest.mark.parametrize(
