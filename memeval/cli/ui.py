@@ -225,20 +225,29 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def experiments(page: str) -> list[tuple[str, str]]:
-    """The name of each experiment with runs, the latest first, and the URL of its table with
+    """The name of each experiment, first that of the latest run, and the URL of its table with
     columns that fit.
     """
     from memeval.tracking.store import WORKFLOW
     from memeval.tracking.view import VIEW
 
-    search = f"{page}/api/2.0/mlflow/experiments/search"
-    found = requests.post(search, json={"max_results": 100}, timeout=30).json()
+    api = f"{page}/api/2.0/mlflow"
+    found = requests.post(f"{api}/experiments/search", json={"max_results": 100}, timeout=30).json()
+    rows = [row for row in found.get("experiments", []) if row["name"] != "Default"]
+    newest: Any = {
+        "experiment_ids": [row["experiment_id"] for row in rows],
+        "order_by": ["attributes.start_time DESC"],
+        "max_results": 1,
+    }
+    runs = requests.post(f"{api}/runs/search", json=newest, timeout=30).json().get("runs", [])
+    latest = runs[0]["info"]["experiment_id"] if runs else None
+    # MLflow sorts experiments by their creation.
+    rows.sort(key=lambda row: row["experiment_id"] != latest)
     table = f"runs?{WORKFLOW}&viewStateShareKey={VIEW}"
 
     return [
         (one_line(row["name"], 60), f"{page}/#/experiments/{row['experiment_id']}/{table}")
-        for row in found.get("experiments", [])
-        if row["name"] != "Default"
+        for row in rows
     ]
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
 from sample_runs import summary, write_folder
 
-from memeval.cli.ui import ui
+from memeval.cli.ui import experiments, ui
 from memeval.config.filing import Filing
 from memeval.errors import UserError, WorldError
 from memeval.results import RunSummary, read_tracked
@@ -307,3 +308,14 @@ def test_public_host_is_warned_about_before_the_server_starts(
     with pytest.raises(WorldError):
         ui(["--host", "0.0.0.0", "--port", str(free_port())], tmp_path)
     assert "no login" in capsys.readouterr().err
+
+
+def test_the_experiment_of_the_latest_run_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    created = [{"experiment_id": number, "name": f"data {number}"} for number in ("3", "2", "1")]
+
+    def post(url: str, json: Any, timeout: float) -> SimpleNamespace:
+        runs = {"runs": [{"info": {"experiment_id": "2"}}]}
+        return SimpleNamespace(json=lambda: runs if "/runs/" in url else {"experiments": created})
+
+    monkeypatch.setattr("requests.post", post)
+    assert [name for name, _ in experiments("page")] == ["data 2", "data 3", "data 1"]
