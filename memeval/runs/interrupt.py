@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 KEYS_THREAD = "memeval-keys"
 """Name of the thread that waits for Ctrl-C; it holds no lock."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+JOB_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)
+"""One of them tells a job of submitit that its time is over, or that it is preempted."""
 TOGETHER_S = 1.0
 """SIGTERM and SIGHUP count once within this time: `timeout`, batch systems and shells send them to
 the process and to its group.
@@ -162,7 +164,8 @@ def listening() -> Iterator[None]:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)  # `set_wakeup_fd` requires it
     ours = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    ours += filter(_is_submitit, (signal.SIGUSR1, signal.SIGUSR2))
+    # submitit's handler would raise wherever the job is, even in the middle of an answer.
+    ours += [number for number in JOB_SIGNALS if _is_of("submitit.", number)]
     before = {number: signal.signal(number, keys.handle) for number in ours}
     wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     threading.Thread(target=keys.watch, args=(reader,), name=KEYS_THREAD, daemon=True).start()
@@ -187,21 +190,17 @@ def listening() -> Iterator[None]:
             _keys = None
 
 
-def _is_submitit(number: int) -> bool:
-    """Whether the signal tells a job of submitit that its time is over, or that it is preempted.
-
-    submitit's own handler raises wherever the job is, even in the middle of an answer.
-    """
-    return str(getattr(signal.getsignal(number), "__module__", "")).startswith("submitit.")
+def _is_of(package: str, number: signal.Signals) -> bool:
+    return str(getattr(signal.getsignal(number), "__module__", "")).startswith(package)
 
 
 def _forget() -> None:
     """In a process that a system forked: SIGTERM ends it, as a pool of processes expects, and its
     signals don't count as its parent's.
     """
-    if str(getattr(signal.getsignal(signal.SIGTERM), "__module__", "")).startswith("memeval."):
+    if _is_of("memeval.", signal.SIGTERM):
         signal.set_wakeup_fd(-1)
-        for number in SIGNALS:
+        for number in (*SIGNALS, *JOB_SIGNALS):
             signal.signal(number, signal.SIG_DFL)
 
     _release()

@@ -255,6 +255,10 @@ requeue.__module__ = "submitit.core.job_environment"
 signal.signal(signal.SIGUSR2, requeue)
 try:
     with listening():
+        if os.fork() == 0:
+            os._exit(int(signal.getsignal(signal.SIGUSR2) is not signal.SIG_DFL))
+
+        assert os.wait()[1] == 0
         run_loop(work())
 except RuntimeError as error:
     print(error)

@@ -25,6 +25,7 @@ from memeval.pipeline.execute.unit import Message, WorkUnit
 from memeval.pipeline.open.cell import Cell
 from memeval.process import started
 from memeval.runs.compute.computing import ENDING_S, FAILED, MESSAGE, UnitComputer
+from memeval.runs.interrupt import JOB_SIGNALS
 from memeval.runs.loop import run_loop
 
 WORK, STOP, SHARE, FINISH = "work", "stop", "share", "finish"
@@ -72,11 +73,11 @@ def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: in
 
 
 def _outlive_signals() -> None:
-    # A terminal sends Ctrl-C and SIGHUP to every process of the group, and a batch system SIGTERM.
+    # A terminal sends Ctrl-C and SIGHUP to every process of the group, a batch system the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A handler, and not SIG_IGN, which programs started by a system would inherit.
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    signal.signal(signal.SIGHUP, lambda *_: None)
+    for number in (signal.SIGTERM, signal.SIGHUP, *JOB_SIGNALS):
+        signal.signal(number, lambda *_: None)
 
 
 def _wait_for_ended(*_: object) -> None:

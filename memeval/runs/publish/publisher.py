@@ -29,6 +29,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.process.root import project_root
 from memeval.results.own_prices import prices_file
 from memeval.runs.display.terminal import guard
+from memeval.runs.interrupt import JOB_SIGNALS, SIGNALS
 from memeval.runs.publish import work
 from memeval.runs.publish.work import PublishError
 from memeval.tracking.store import check_store, locate
@@ -180,9 +181,9 @@ class Publisher:
 def serve(descriptor: int) -> None:
     """Main function of the process: answers requests until the connection closes."""
     # The parent acts on signals; this process completes the run that it is logging.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for number in (*SIGNALS, *JOB_SIGNALS):
+        signal.signal(number, signal.SIG_IGN)
+
     os.nice(NICENESS)
     guard()
 
