@@ -86,7 +86,8 @@ def read_labels(path: Path) -> list[LabelRow]:
         # Spreadsheets in some countries write semicolons.
         header = content.partition(b"\n")[0]
         delimiter = ";" if header.count(b";") > header.count(b",") else ","
-        given = read_table(content, path, [LABEL], delimiter)
+        table = read_table(content, path, [LABEL], delimiter)
+        given = (fields for fields in table if any(fields.values.values()))
 
     rows: list[LabelRow] = []
     problems: list[str] = []

@@ -111,7 +111,8 @@ def read_csv(
 
     log.note_conversion(f"tables with {delimiter!r} between cells")
     above = text[: len(text) - len(rows)].count("\n")
-    return RawTable.of(csv_rows(rows, path, delimiter, above), path, user_columns, log)
+    filled = (row for row in csv_rows(rows, path, delimiter, above) if any(map(str.strip, row[1])))
+    return RawTable.of(filled, path, user_columns, log)
 
 
 def _delimiter(text: str) -> str:

@@ -23,7 +23,7 @@ def header(content: bytes, path: Path) -> tuple[str, ...]:
 def read_table(
     content: bytes, path: Path, columns: Sequence[str], delimiter: str = ","
 ) -> list[Fields]:
-    """Rows by column name, each named by its last line, `line 12`; blank rows are skipped.
+    """Rows by column name, each named by its last line, `line 12`; rows without cells are skipped.
 
     Raises `UserError` if the file is not UTF-8, contains NUL bytes, has broken quoting, repeats a
     column, lacks one of `columns` or has no row, or if a row has more or fewer cells than the
@@ -64,7 +64,7 @@ def named_cells(names: Sequence[str], cells: Sequence[str], path: Path, record: 
 
 
 def csv_rows(text: str, path: Path, delimiter: str = ",", above: int = 0) -> Iterator[Row]:
-    """The rows that are not blank; `above` is the number of lines of the file above the text.
+    """The rows with cells; `above` is the number of lines of the file above the text.
 
     Raises `UserError` if the text is empty, contains NUL bytes or has broken quoting.
     """
@@ -86,7 +86,7 @@ def csv_rows(text: str, path: Path, delimiter: str = ",", above: int = 0) -> Ite
     try:
         for row in reader:
             ends = reader.line_num
-            if any(map(str.strip, row)):
+            if row:
                 yield above + ends, row
     except csv.Error as error:
         # Report the line below the last good row: an unclosed quote swallows all lines after it.
