@@ -22,7 +22,7 @@ SWEEP = (
     "-m",
     "dataset=locomo",
     "dataset.limit_questions=42",
-    "system=bm25,rag,no_memory",
+    "system=bm25,rag,dense",
     "top_k=3,5,10",
     "llm=openai",
     "judge=llm",
