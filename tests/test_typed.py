@@ -1,12 +1,17 @@
-"""Typed records can be read by several threads at the same time."""
+"""Typed records can be read by several threads at the same time, and freed."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
 
+import msgspec
 import pytest
 
+from memeval.datasets.io.entries import Entry
 from memeval.text.typed import fault_in, json_or_none
 
 SCRIPT = """
@@ -79,3 +84,27 @@ def test_fault_begins_with_the_path_of_the_member() -> None:
     wrong = ValueError("Expected `int`, got `str` - at `$.usage[0].calls`")
     assert fault_in(wrong) == "usage[0].calls: expected `int`, got `str`"
     assert fault_in(ValueError("A text is malformed")) == "a text is malformed"
+
+
+def test_no_type_allows_a_pattern_and_a_container() -> None:
+    for name in ("json.reader", "netops.flat", "io.questions"):
+        import_module(f"memeval.datasets.{name}")
+
+    mixed, known = [], [Entry]
+    for entry in known:
+        known += entry.__subclasses__()
+        fields = msgspec.inspect.type_info(entry).fields  # type: ignore[attr-defined]
+        mixed += [field.name for field in fields if is_mixed(getattr(field.type, "types", ()))]
+
+    assert len(known) > 10
+    assert not mixed, "msgspec crashes when it frees such a type"
+
+
+def is_mixed(types: Iterable[Any]) -> bool:
+    """Whether one of the types of a union has a pattern, and another one has items."""
+    patterns, items = False, False
+    for one in types:
+        patterns |= getattr(one, "pattern", None) is not None
+        items |= isinstance(one, msgspec.inspect.CollectionType | msgspec.inspect.DictType)
+
+    return patterns and items

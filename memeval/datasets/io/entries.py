@@ -144,6 +144,13 @@ class Place(Struct, frozen=True):
 
         return entry if len(self.mistakes.messages) == before else None
 
+    def check_text(self, value: str, name: str) -> None:
+        """Notes a mistake if a field's string is no `Text`."""
+        if HALF_CHARACTER.search(value):
+            self.add(LONE_SURROGATE, name=name)
+        elif not value.strip():
+            self.add("is empty", name=name)
+
     def _note_unknown(self, fields: Mapping[str, Any], wanted: type[Entry]) -> None:
         known = wanted.__struct_encode_fields__
         for name in fields:

@@ -19,7 +19,8 @@ DEFAULT_CATEGORY = "general"
 MOST_CHOICES = 26
 """The number of letters from A to Z."""
 Gold = Text | int | Finite
-Golds = Gold | list[Gold]
+Golds = str | int | Finite | list[Gold]
+"""Not `Gold | list[Gold]`: msgspec 0.22 crashes when it frees a type with a pattern and a list."""
 SessionName = str | int
 """The id of a session, or its index from 0."""
 
@@ -169,6 +170,9 @@ def _golds(place: Place, entry: QuestionEntry) -> tuple[str, ...]:
         return ()
     if entry.answer is not None and entry.golds is not None:
         place.add("is an alias of 'golds': use only one of them", name="answer")
+
+    if isinstance(given, str):
+        place.check_text(given, name="answer" if entry.golds is None else "golds")
 
     values = given if isinstance(given, list) else [given]
     return tuple(str(value).strip() for value in values)
