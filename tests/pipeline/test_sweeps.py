@@ -71,6 +71,11 @@ def test_one_run_of_a_sweep_composes_the_whole_is_refused(sweep: str) -> None:
         compose_config([f"+sweep={sweep}"])
 
 
+def test_a_setting_of_the_cells_chooses_one_run() -> None:
+    config = compose_config(["+sweep=cogcanvas_ablation", "system=rag"])
+    assert (config.system["name"], config.top_k) == ("rag", 15)
+
+
 def first_run(sweep: str) -> list[str]:
     """The settings of the sweep's first run."""
     options: Any = OmegaConf.load(SWEEPS / f"{sweep}.yaml")

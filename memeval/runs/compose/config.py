@@ -2,7 +2,7 @@
 application; and resolves `only=wrong:RUN`, the questions that a finished run got wrong.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memeval.config.schema import RunConfig
@@ -51,10 +51,18 @@ def compose_config(words: Sequence[str]) -> RunConfig:
     return name_questions(config)
 
 
-def _check_not_varied(varied: Iterable[str], words: Sequence[str]) -> None:
+def _check_not_varied(varied: Mapping[str, str], words: Sequence[str]) -> None:
+    from memeval.config.grids import words_of_cell
+
     given = {word.partition("=")[0] for word in words}
-    for name in varied:
-        if name not in given:
+    for name, values in varied.items():
+        choosing = {name}
+        if name == "+cell":
+            # A setting of the cells chooses one of them as well.
+            first = words_of_cell(values.partition(",")[0]) or ()
+            choosing.update(word.partition("=")[0] for word in first)
+
+        if given.isdisjoint(choosing):
             raise UserError(
                 f"the sweep makes several runs, one for each {name.lstrip('+')}; only one run "
                 "is possible here",
