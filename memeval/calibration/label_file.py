@@ -43,7 +43,7 @@ class LabelRow(Struct, frozen=True):
     """A row of a file of labels."""
 
     where: str
-    """File and line, for errors."""
+    """Line of the file, for errors."""
     run: str
     """Run key; empty if the label is not about a run's answer."""
     question_id: str
@@ -92,7 +92,7 @@ def read_labels(path: Path) -> list[LabelRow]:
     rows: list[LabelRow] = []
     problems: list[str] = []
     for fields in given:
-        row = _row(f"{one_line(path)}, {fields.record}", fields.values)
+        row = _row(fields.record, fields.values)
         if isinstance(row, str):
             problems.append(row)
         else:
@@ -224,18 +224,16 @@ def keep_labels(
     of_run = by_key(answers)
     kept: dict[AnswerKey, bool | None] = {}
     for row in read_labels(path):
-        name = one_line(row.question_id)
+        name, where = one_line(row.question_id), f"{one_line(path)}: {row.where}"
         if row.run != run_key:
-            raise UserError(
-                f"{row.where}: a label for run '{one_line(row.run)}', not {run_key}", other
-            )
+            raise UserError(f"{where}: a label for run '{one_line(row.run)}', not {run_key}", other)
         if row.key in kept:
-            raise UserError(f"{row.where}: '{name}' is listed twice")
+            raise UserError(f"{where}: '{name}' is listed twice")
 
         answer = of_run.get(row.key)
         if answer is not None and answer.answer_id == row.answer_id:
             kept[row.key] = row.label
         elif row.label is not None:
-            raise UserError(f"{row.where}: the run now has a different answer to '{name}'", other)
+            raise UserError(f"{where}: the run now has a different answer to '{name}'", other)
 
     return kept

@@ -54,8 +54,8 @@ def with_verdicts(
         # Rates of another judge, or of the same model with another prompt, can't correct this run.
         if other_judge := _other_judge(row, other, judge):
             raise UserError(
-                f"{row.where}: judged by {one_line(other_judge)}, but the run was judged by "
-                f"{one_line(judge_shown(judge)) or UNNAMED}",
+                f"{one_line(path)}: {row.where}: judged by {one_line(other_judge)}, but the run "
+                f"was judged by {one_line(judge_shown(judge)) or UNNAMED}",
                 "labels only correct the judge that gave the verdicts",
             )
 

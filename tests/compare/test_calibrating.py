@@ -292,7 +292,7 @@ def test_a_calibration_of_other_records_is_not_shown(home: Path, command: Comman
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"label": "maybe"}, "line 2: label must be right or wrong, not 'maybe'"),
+        ({"label": "maybe"}, "labels.jsonl: line 2: label must be right or wrong, not 'maybe'"),
         ({"question_id": "c9\x1b/q0"}, "line 2: the run has no scored answer to 'c9\\x1b/q0'"),
         ({"question_id": "c0/q0"}, "line 2: 'c0/q0' is labelled twice"),
         ({"answer_id": "0" * 16}, "line 2: the run now has a different answer to 'c1/q0'"),
