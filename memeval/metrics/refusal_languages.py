@@ -142,10 +142,11 @@ _PORTUGUESE_ITALIAN = re.compile(
 )
 
 _RUSSIAN = re.compile(
-    r"(?:(?:к сожалению|извините|простите|в [^,.]{3,40}?|но|[,. ])+ )?(?:я (?:этого )?)?(?:"
-    r"не знаю\b(?! как\b)|неизвестно\b|не могу (?:ответить|сказать|определить)"
-    r"|(?:об этом |это |этого )?не (?:упоминается|упоминалось|указан[оаы]?\b|сказано|говорится)"
-    r"|(?:нет|недостаточно) (?:\w+ )?(?:информации|данных|сведений)|информации нет"
+    # The place comes at most once: in a loop of openers, repeated words would take forever.
+    r"(?:(?:к сожалению|извините|простите|но|[,. ])+ )?(?:в [^,.]{3,40}?,? (?:к сожалению,? )?)?"
+    r"(?:я (?:этого )?)?(?:не знаю\b(?! как\b)|неизвестно\b|не могу (?:ответить|сказать"
+    r"|определить)|(?:об этом |это |этого )?не (?:упоминается|упоминалось|указан[оаы]?\b|сказано"
+    r"|говорится)|(?:нет|недостаточно) (?:\w+ )?(?:информации|данных|сведений)|информации нет"
     r"|невозможно (?:определить|ответить|сказать|установить))(?!.*, но )"
 )
 _DUTCH = re.compile(
@@ -157,8 +158,8 @@ _DUTCH = re.compile(
     r"(?!.*\bmaar\b)"
 )
 _POLISH = re.compile(
-    r"(?:(?:niestety|przepraszam|w [^,.]{3,40}?|ale|[,. ])+ )?(?:ja )?(?:nie wiem\b"
-    r"(?! jak\b)|(?:nie ma|brak) (?:\w+ )?(?:informacji|danych|wzmianki)|nieznan[yae]$"
+    r"(?:(?:niestety|przepraszam|ale|[,. ])+ )?(?:w [^,.]{3,40}?,? (?:niestety,? )?)?(?:ja )?"
+    r"(?:nie wiem\b(?! jak\b)|(?:nie ma|brak) (?:\w+ )?(?:informacji|danych|wzmianki)|nieznan[yae]$"
     r"|nie (?:podano|wspomniano|określono)|nie (?:można|da się) (?:\w+ )?(?:określić|ustalić"
     r"|odpowiedzieć|stwierdzić))(?!.*, ale )"
 )

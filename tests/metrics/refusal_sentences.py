@@ -579,6 +579,9 @@ ANSWERS = (
     "Nee, hij is niet gegaan.",
     "Nie wiem dokładnie, ale w maju.",
     "Nie poszła do kina.",
+    # Models sometimes repeat themselves without end.
+    "в том числе " * 40,
+    "w tym " * 60 + "nie",
     "Bilmiyorum ama sanırım mayısta.",
     "Yüzme bilmiyor.",
     "لا، في مايو.",
