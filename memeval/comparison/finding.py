@@ -143,7 +143,8 @@ def parse_filters(words: Sequence[str], known: Sequence[Run]) -> Filters:
         values[name] = f"{values[name]},{value}" if name in values else value
 
     sweep, dataset = values.pop("sweep", None), values.pop("dataset", None)
-    packages = tuple(values.pop("package", "").split(","))
+    # An empty id would be the beginning of every other one.
+    packages = tuple(values.pop("package", "").strip(",").split(","))
     since = earliest_time(values.pop("since", None))
     settings: set[str] = set()
     for run in known:

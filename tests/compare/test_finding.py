@@ -133,6 +133,7 @@ def test_unknown_and_ambiguous_names_are_refused(known: list[Run]) -> None:
         (["package=01234567"], ["rag"]),
         (["package=0123456789abcdef,f00d"], ["rag"]),
         (["package=rag"], []),
+        (["package=rag,"], []),
     ],
 )
 def test_filters_select_runs(known: list[Run], words: list[str], systems: list[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memeval.datasets.io.fields import REPLACE, SHOWN, Fields, decode, quoted
 from memeval.errors import UserError
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 LONGEST_CELL = 1 << 26
 QUOTING = 'in a cell with quotes, double them, and quote the cell:  "say ""hi"""'
@@ -56,8 +56,8 @@ def named_cells(names: Sequence[str], cells: Sequence[str], path: Path, record: 
     """A row by column name. Raises `UserError` if it has more or fewer cells than the header."""
     if len(cells) != len(names):
         raise UserError(
-            f"{path}: {record}: {len(cells)} cells, but the header has {len(names)} columns: is "
-            "the file cut off?"
+            f"{path}: {record}: {counted(len(cells), 'cell')}, but the header has "
+            f"{counted(len(names), 'column')}: is the file cut off?"
         )
 
     return Fields(path=path, record=record, values=dict(zip(names, cells, strict=True)))
