@@ -64,7 +64,7 @@ def unsealed(content: Any) -> dict[str, Any]:
         raise ValueError("it is not a JSON object")
 
     if content.get(SEAL) != _seal_of(content):
-        raise ValueError("its digest is missing or does not match: it was edited")
+        raise ValueError("its digest is missing or wrong: it was edited, merged or damaged")
 
     kept = dict(content)
     del kept[SEAL]

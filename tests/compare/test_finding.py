@@ -49,7 +49,7 @@ def test_damaged_run_is_reported_and_unfinished_run_is_not(tmp_path: Path) -> No
     said: list[str] = []
     assert finished_runs(tmp_path, said.append) == []
     assert len(said) == 1 and said[0].startswith(
-        f"{file} is damaged: its digest is missing or does"
+        f"{file} is damaged: its digest is missing or wrong"
     )
 
 
