@@ -166,8 +166,8 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
     """The run that a word names: a key or its beginning, a name, an MLflow run id, a folder, its
     label in `list`, the beginning of a name or a label; `@last`, `@previous` or `@label:v1`.
 
-    Raises `UserError` with the nearest names if no run matches, and with all matches if there are
-    several.
+    Raises `UserError` with the nearest names if no run matches, and with the newest of several that
+    match.
     """
     if word in (LAST, PREVIOUS):
         return _recent_run(word, known)
