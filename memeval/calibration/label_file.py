@@ -84,7 +84,7 @@ def read_labels(path: Path) -> list[LabelRow]:
     given: Iterable[Fields] = parse_lines(content.split(b"\n"), path)
     if suffix == ".csv":
         # Spreadsheets in some countries write semicolons.
-        header = content.partition(b"\n")[0]
+        header = content.lstrip().partition(b"\n")[0]
         delimiter = ";" if header.count(b";") > header.count(b",") else ","
         table = read_table(content, path, [LABEL], delimiter)
         given = (fields for fields in table if any(fields.values.values()))

@@ -16,6 +16,7 @@ from msgspec import structs
 
 from memeval.api.judging import ITEMS_FILE
 from memeval.calibration.items import read_items
+from memeval.calibration.label_file import read_labels
 from memeval.calibration.scored import allocate, draw_sample, scored_answers
 from memeval.cli.main import run_command
 from memeval.datasets.locomo.adapter import Locomo
@@ -375,6 +376,19 @@ def test_labels_of_another_run_use_the_verdicts_of_that_run(home: Path, command:
     file.write_text(file.read_text(encoding="utf-8") * 2, encoding="utf-8")
     status, _, err = command("judge", "calibrate", run.key, "--labels", file)
     assert status == 2 and "line 5: 'c0/q0' is labelled twice" in err
+
+
+@pytest.mark.parametrize("start", ["", "\ufeff", "\n"])
+@pytest.mark.parametrize(("delimiter", "end"), [(",", "\n"), (";", "\r\n")])
+def test_tables_of_labels_are_read_as_spreadsheets_write_them(
+    tmp_path: Path, start: str, delimiter: str, end: str
+) -> None:
+    lines = ["question_id,label,,", "q0,right,,", ",,,", '"q\n1",,,', "q2,WRONG,,", ""]
+    text = start + end.join(lines).replace(",", delimiter)
+    path = tmp_path / "labels.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    rows = [(row.question_id, row.label) for row in read_labels(path)]
+    assert rows == [("q0", True), ("q\n1", None), ("q2", False)]
 
 
 def test_labelling_is_saved_and_resumed(home: Path, command: Command, monkeypatch: Any) -> None:
