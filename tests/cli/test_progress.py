@@ -78,6 +78,27 @@ def test_last_line_counts_failed_calls(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().err.splitlines()[-1] == "  answer 1/3 (2 failed)"
 
 
+@pytest.mark.parametrize(
+    ("summary", "line"),
+    [
+        (FINISHED, "  answer 1/1"),
+        (STOPPED, "  stopped at: answer 1/1"),
+        (None, "  stopped at: answer 1/1"),
+    ],
+)
+def test_last_line_of_a_run_comes_before_its_publication(
+    summary: Any, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (planned,) = cells_of_a_sweep(False)
+    with RunDisplay("a run") as progress:
+        progress.expect("answer", 1)
+        progress.done("answer")
+        progress.report_end(CellOutcome(planned, summary))
+        progress.say(PUBLISHING)
+
+    assert capsys.readouterr().err.splitlines() == ["a run", line, PUBLISHING]
+
+
 @pytest.mark.parametrize("stages", [[], ["answer"]])
 def test_a_run_without_work_leaves_no_empty_line(
     stages: list[str], monkeypatch: pytest.MonkeyPatch

@@ -232,7 +232,6 @@ class RunDisplay(Display, Stages):
     ) -> None:
         Stages.__init__(self, title, clock)
         Display.__init__(self, clock, quiet=quiet)
-        self._is_stopped = False
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -240,22 +239,30 @@ class RunDisplay(Display, Stages):
         return self
 
     def __exit__(self, *error: object) -> None:
-        is_plain = self._screen is None
-        # Without a stage, an empty line would stay.
-        self.is_transient = not self.counts
-        super().__exit__(*error)
-        if is_plain and self.counts:
-            what = "stopped at: " if error[0] or self._is_stopped else ""
-            self.say(f"  {what}{self.text}")
+        self._end(is_stopped=error[0] is not None)
 
     def progress(self, planned: PlannedCell) -> Self:
         return self
 
     def report_end(self, outcome: CellOutcome) -> None:
+        """Ends the display: the time that the publication takes is not the run's."""
         summary = outcome.summary
-        self._is_stopped = summary is None or summary.is_stopped
         if outcome.reused and summary is not None:
             self.say(f"  {already_done(summary)}")
+
+        self._end(is_stopped=summary is None or summary.is_stopped)
+
+    def _end(self, *, is_stopped: bool) -> None:
+        if self._is_over.is_set():
+            return
+
+        is_plain = self._screen is None
+        # Without a stage, an empty line would stay.
+        self.is_transient = not self.counts
+        super().__exit__()
+        if is_plain and self.counts:
+            what = "stopped at: " if is_stopped else ""
+            self.say(f"  {what}{self.text}")
 
     def show(self, stage: str) -> None:
         count, now = self.counts[stage], self.clock()
