@@ -66,6 +66,12 @@ def test_retrieved_is_a_table_with_a_row_per_chunk(run: memeval.Run) -> None:
     assert retrieved["evidence"].any()
 
 
+def test_a_reused_run_has_the_tags_of_its_latest_request(home: Path) -> None:
+    memeval.run(*SMALL, system="no_memory", progress=False)
+    again = memeval.run(*SMALL, "tags.paper=draft", system="no_memory", progress=False)
+    assert again.summary.tags["tags.paper"] == "draft"
+
+
 @pytest.mark.parametrize(("system", "expected"), [("bm25", ["R@k of sessions"]), ("rag", [])])
 def test_recall_counts_sessions_only_if_the_system_retrieves_sessions(
     home: Path, system: str, expected: list[str]

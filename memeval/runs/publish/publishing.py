@@ -6,6 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
+from msgspec import structs
+
 from memeval.config.filing import read_filing
 from memeval.errors import StorageError
 from memeval.runs.invocation import DoneCell, Invocation
@@ -90,7 +92,8 @@ class Publishing:
 
         published: Future[PublishResult] = Future()
         try:
-            refile(cell, summary)
+            filed = structs.replace(outcome, summary=refile(cell, summary))
+            self.ends[outcome.planned.number] = filed
             if cell.folder not in self._known_urls:
                 return publish_cell(cell, self._invocation.sweep)
 
