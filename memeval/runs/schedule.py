@@ -112,6 +112,10 @@ class Schedule:
         try:
             if tasks:
                 await asyncio.wait(tasks)
+
+            # A cell's own errors are outcomes: others are about its list or its display.
+            for task in tasks:
+                task.result()
         except asyncio.CancelledError:
             self._stopping = True
             for task in tasks:

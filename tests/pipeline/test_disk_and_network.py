@@ -19,6 +19,11 @@ from conftest_pipeline import QUESTIONS, SMALL, Command, environment, records, w
 from doubles.endpoint import ScriptedEndpoint
 
 from memeval import __file__ as package_file
+from memeval.api.running import compose_cell
+from memeval.errors import StorageError, WorldError
+from memeval.pipeline.execute.run import CellRun
+from memeval.runs.cell import run_alone
+from memeval.runs.invocation import FailedCell, Invocation
 
 FILE_LIMIT = 8_000
 """Size in bytes that a file may reach in the run on the full disk."""
@@ -53,6 +58,26 @@ def test_full_disk_stops_with_one_line_and_keeps_finished_answers(
     memeval(*SMALL, "num_runs=2", home=home)
     memeval(*SMALL, "num_runs=2", home=tmp_path / "other")
     assert without_times(records(home)) == without_times(records(tmp_path / "other"))
+
+
+class FullList(Invocation, frozen=True):
+    """An invocation whose list of failures can't be written."""
+
+    def note_failed(self, cell: FailedCell) -> None:
+        raise StorageError(f"no space left for {cell.message}")
+
+
+async def fail(*_: object) -> None:
+    raise WorldError("the endpoint is gone")
+
+
+def test_a_failure_that_fits_on_no_list_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    monkeypatch.setattr(CellRun, "run", fail)
+    with pytest.raises(StorageError, match="no space left for the endpoint is gone"):
+        run_alone(compose_cell(SMALL), FullList(tmp_path), quiet=True)
 
 
 @pytest.mark.slow
