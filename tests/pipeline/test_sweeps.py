@@ -76,6 +76,17 @@ def test_a_setting_of_the_cells_chooses_one_run() -> None:
     assert (config.system["name"], config.top_k) == ("rag", 15)
 
 
+@pytest.mark.parametrize("word", ["+tags.x=a", "tags.x=a", "++tags.x=a"])
+def test_a_chosen_setting_of_a_sweep_may_have_any_prefix(tmp_path: Path, word: str) -> None:
+    varied = "hydra: {sweeper: {params: {+tags.x: 'a,b'}}}"
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep" / "own.yaml").write_text(f"# @package _global_\n{varied}\n")
+    words = ["--config-dir", str(tmp_path), "+sweep=own"]
+    assert compose_config([*words, word]).tags == {"x": "a"}
+    with pytest.raises(UserError, match=r"one for each tags\.x"):
+        compose_config(words)
+
+
 def first_run(sweep: str) -> list[str]:
     """The settings of the sweep's first run."""
     options: Any = OmegaConf.load(SWEEPS / f"{sweep}.yaml")

@@ -54,21 +54,26 @@ def compose_config(words: Sequence[str]) -> RunConfig:
 def _check_not_varied(varied: Mapping[str, str], words: Sequence[str]) -> None:
     from memeval.config.grids import words_of_cell
 
-    given = {word.partition("=")[0] for word in words}
+    given = {_name_in(word) for word in words}
     for name, values in varied.items():
-        choosing = {name}
-        if name == "+cell":
+        field = _name_in(name)
+        choosing = {field}
+        if field == "cell":
             # A setting of the cells chooses one of them as well.
-            first = words_of_cell(values.partition(",")[0]) or ()
-            choosing.update(word.partition("=")[0] for word in first)
+            choosing.update(map(_name_in, words_of_cell(values.partition(",")[0]) or ()))
 
         if given.isdisjoint(choosing):
             raise UserError(
-                f"the sweep makes several runs, one for each {name.lstrip('+')}; only one run "
-                "is possible here",
+                f"the sweep makes several runs, one for each {field}; only one run is possible "
+                "here",
                 f"choose one:  {name}=...",
                 "to make all of them:  python -m memeval -m +sweep=...",
             )
+
+
+def _name_in(word: str) -> str:
+    """The setting of an override, which may begin with a plus."""
+    return word.partition("=")[0].lstrip("+")
 
 
 def _config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:
