@@ -86,7 +86,8 @@ def run_alone(
 
     `processes` is the number of processes of this command that share the limit of each endpoint.
 
-    Raises `UserError` and `StorageError` before the run; later errors are in the outcome.
+    Raises `UserError` and `StorageError` before the run, and `StorageError` if its outcome can't be
+    noted; the run's own errors are in the outcome.
     """
     before = earlier_run(cell)
     if before.summary is None:
