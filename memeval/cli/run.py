@@ -22,7 +22,9 @@ def run(arguments: Sequence[str]) -> int:
     statistics = STATISTICS in arguments
     arguments = reorder_arguments([word for word in arguments if word != STATISTICS])
     check_writable()
-    main = hydra_application(arguments)
+    with explaining_config_errors():
+        main = hydra_application(arguments)
+
     interrupted = False
     invocation = current_invocation()
 

@@ -32,8 +32,6 @@ Ties = Literal["position", "reversed"]
 that numpy's default sort leaves last, as in LongMemEval's code. That sort is not stable: equal
 scores may be in another order on another kind of processor.
 """
-
-
 _BLOCK = 2**20
 """Numbers that are computed at once."""
 

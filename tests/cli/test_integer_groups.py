@@ -148,6 +148,12 @@ BAD_FILES = {
         "broken.yaml, line 3, column 1: not YAML: expected the node content",
         "",
     ),
+    "a sweep that is no YAML": (
+        ("sweep/broken", "hydra: {sweeper: {params: {\n"),
+        ("+sweep=broken",),
+        "broken.yaml, line 2, column 1: not YAML: expected the node content",
+        "",
+    ),
     "a name that is not in the folder": (
         ("experiment/seven", SEVEN),
         ("+experiment=sevn",),
