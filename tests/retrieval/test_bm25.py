@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
+from memeval.retrieval import bm25
 from memeval.retrieval.bm25 import Bm25Index
 from memeval.text.words import search_terms as terms
 
@@ -68,6 +69,17 @@ def test_equal_scores_are_ordered_by_position() -> None:
     assert Bm25Index(["x y", "same words", "z", "same words", "t", "u"]).ranking("words")[0][
         :2
     ] == [1, 3]
+
+
+def test_weights_in_several_blocks_are_those_of_rank_bm25(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bm25, "_BLOCK", 7)
+    texts = [f"Ann {number % 3} {' '.join('abcdefg'[number % 5 :])}" for number in range(20)]
+    index = Bm25Index(texts)
+    for query in ("ann", "0 2", "a b c d e f g"):
+        assert index.scores(query).tolist() == reference(texts, query).tolist()
+        for ties in ("position", "reversed"):
+            order, scores = index.ranking(query, ties)
+            assert index.ranking(query, ties, scored=2, most=5) == (order[:5], scores[:2])
 
 
 def test_index_stores_two_numbers_per_term_of_a_document() -> None:

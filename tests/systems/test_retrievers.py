@@ -11,6 +11,7 @@ import pytest
 from memeval.datasets.granularity import Granularity, chunks
 from memeval.datasets.locate import build as dataset_of
 from memeval.records import MemoryChunk, Query
+from memeval.systems.retrieval import bm25
 
 from .conftest import DATES, Builder, by_session, conversation
 
@@ -30,6 +31,22 @@ def test_bm25_ranks_every_chunk_and_scores_what_is_shown(build: Builder) -> None
     assert answer.retrieved is not None
     assert sorted(answer.ranking) == sorted(chunk.turn_ids for chunk in conversation())
     assert all(unit.score is not None for unit in answer.retrieved)
+
+
+@pytest.mark.parametrize(("most", "top_k", "ranked"), [(3, 2, 3), (3, 4, 4)])
+def test_bm25_ranks_a_limited_number_but_all_that_is_shown(
+    build: Builder, monkeypatch: pytest.MonkeyPatch, most: int, top_k: int, ranked: int
+) -> None:
+    query = Query("the bakery and Biscuit")
+    whole, cut = build("bm25", top_k=top_k), build("bm25", top_k=top_k)
+    cut.remember(conversation())
+    whole.remember(conversation())
+    whole_ranking = whole.ask(query).ranking or ()
+    monkeypatch.setattr(bm25, "MOST_RANKED", most)
+    monkeypatch.setattr(type(cut.system), "ranking_depth", top_k)
+    answer = cut.ask(query)
+    assert answer.ranking == whole_ranking[:ranked]
+    assert len(answer.retrieved or ()) == top_k
 
 
 def test_bm25_indexes_dates_only_if_asked(build: Builder) -> None:
