@@ -65,7 +65,7 @@ def test_a_sweep_runs_and_ends_with_one_table(memeval: Command, tmp_path: Path, 
 
 @pytest.mark.sampled(kept=6)
 @pytest.mark.parametrize("sweep", SWEEPS_OF_DATA)
-def test_one_run_of_a_sweep_composes_the_whole_is_refused(sweep: str) -> None:
+def test_one_run_of_a_sweep_composes_and_the_whole_is_refused(sweep: str) -> None:
     assert compose_config([f"+sweep={sweep}", *first_run(sweep)]).sweep_name == sweep
     with pytest.raises(UserError, match="the sweep makes several runs"):
         compose_config([f"+sweep={sweep}"])

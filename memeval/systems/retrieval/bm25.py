@@ -27,7 +27,7 @@ class Bm25Settings(FactKeySettings):
 
 
 class Bm25(FactKeyedSystem[Bm25Index]):
-    """Ranks all chunks by rank-bm25's BM25Okapi over `speaker: text`."""
+    """Ranks the chunks by rank-bm25's BM25Okapi over `speaker: text`."""
 
     settings_type = Bm25Settings
     settings: Bm25Settings
