@@ -35,7 +35,7 @@ KILLED_S = 5.0
 """Seconds to wait for a process that was killed."""
 INHERITED = ("HOME", "PATH", "LANG", "TMPDIR")
 """Environment variables that every program gets."""
-PASS_ON = f"it gets only {', '.join(INHERITED)}; to pass on others:  system.environment=[MY_KEY]"
+PASS_ON = f"it gets {', '.join(INHERITED)} and what you name:  system.environment=[MY_KEY]"
 CASE_FIELDS = ("case_dir", "namespace")
 """Fields that are replaced in a command and its variables."""
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
