@@ -151,7 +151,7 @@ BAD_FILES = {
     "a sweep that is no YAML": (
         ("sweep/broken", "hydra: {sweeper: {params: {\n"),
         ("+sweep=broken",),
-        "broken.yaml, line 2, column 1: not YAML: expected the node content",
+        "broken.yaml, line 3, column 1: not YAML: expected the node content",
         "",
     ),
     "a name that is not in the folder": (
