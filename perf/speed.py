@@ -129,10 +129,9 @@ def compose(data: Path, url: str, number: int) -> Cell:
 
 def answer_questions(cell: Cell) -> None:
     """Runs a cell, from reading its data to its last row."""
-    from memeval.pipeline.execute.progress import Progress
-    from memeval.pipeline.execute.run import CellRun
+    from lone_runs import run_cell
 
-    asyncio.run(CellRun(cell, Progress()).run(lambda _: None))
+    run_cell(cell, end=lambda *_: None)
 
 
 def send_bare_requests(url: str) -> None:
