@@ -241,7 +241,9 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
 class RankedAnswers(MemorySource):
     """The reader's answers from search results in a file; ids without a question are counted."""
 
-    def __init__(self, cell: Cell, models: Models, rankings: Rankings, known: frozenset[str]):
+    def __init__(
+        self, cell: Cell, models: Models, rankings: Rankings, known: frozenset[str]
+    ) -> None:
         """`known` contains the ids of all questions of the data set."""
         super().__init__(cell, models)
         self._rankings, self._known = rankings, known
