@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
+from lone_runs import run_cell
 from rich.console import Console
 
 from memeval.errors import UserError
 from memeval.llm.load import Load
 from memeval.pipeline.execute.lane import Lane, TurnQueue
+from memeval.pipeline.execute.memories import MemorySource
+from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.window import Window
+from memeval.pipeline.open.opening import open_cell
 from memeval.records import EvalCase, Role, Usage
 from memeval.results.store import FileIsBusyError
+from memeval.runs.compose.config import compose_config
 from memeval.runs.display.sweep import SweepDisplay, duration
 from memeval.runs.launch.launcher import SweepLauncher
 from memeval.runs.plan import Plan
@@ -144,6 +150,37 @@ def test_slots_of_a_case_depend_on_the_number_of_processes(processes: int, slots
     question: Any = SimpleNamespace(asked_after=None)
     case = EvalCase("case", (), 200 * (question,))
     assert run._share_for(case).slots == slots
+
+
+class Judged(Progress):
+    """Counts the questions that are judged."""
+
+    count = 0
+
+    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
+        self.count += stage == "judge"
+
+
+def test_the_next_case_is_read_once_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    progress, read = Judged(), MemorySource.cases
+    seen: list[tuple[int, int]] = []
+    """For each case that is read, the questions judged before, and its own."""
+
+    def cases(source: MemorySource) -> Iterator[EvalCase]:
+        for case in read(source):
+            seen.append((progress.count, len(case.questions)))
+            yield case
+
+    monkeypatch.setattr(MemorySource, "cases", cases)
+    words = ["dataset=demo", "dataset.limit_cases=3", "system=no_memory", "tracking=none"]
+    run_cell(open_cell(compose_config(words), ""), progress)
+
+    # The totals are counted first.
+    judged, asked = zip(*seen[3:], strict=True)
+    assert judged == (0, asked[0], asked[0] + asked[1])
 
 
 def test_progress_lines_of_a_large_sweep_fit_80_columns() -> None:

@@ -220,6 +220,10 @@ class CellRun(CaseWork):
                             share = self._share_for(case)
                             await share.enter()
                             group.create_task(self._run_case(repeat, case, share))
+
+                        # The next case may be as large as this one: it is read once there is room.
+                        await self._lane.window.enter(0)
+                        del case, share
                 finally:
                     # Cells share a data set, and the next one's pass counts from the start.
                     self._data_notes = self.cell.dataset.notes()
