@@ -3,14 +3,15 @@
 rank-bm25 counts the terms and computes the idf. (No faster package reproduces its floor for terms
 in more than half the documents.) Its own scoring visits every document for every query term and
 keeps a dictionary per document. Here the index stores, for each term, the documents that contain it
-and its share of their scores. These are computed with the same operations in the same order, so
-scores and ranks are those of `BM25Okapi.get_scores`, and a query adds up a few short arrays.
+and, once a query has had the term, its share of their scores. These are computed with the same
+operations in the same order, so scores and ranks are those of `BM25Okapi.get_scores`, and a query
+adds up a few short arrays.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,8 +33,6 @@ Ties = Literal["position", "reversed"]
 that numpy's default sort leaves last, as in LongMemEval's code. That sort is not stable: equal
 scores may be in another order on another kind of processor.
 """
-_BLOCK = 2**20
-"""Numbers that are computed at once."""
 
 
 def words(text: str) -> list[str]:
@@ -42,27 +41,25 @@ def words(text: str) -> list[str]:
 
 
 class _Postings:
-    """Replaces rank-bm25's list of dictionaries with the counts of each term in a document."""
+    """Replaces rank-bm25's list of dictionaries with the documents of each term."""
 
     def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-        """The terms, numbered by their first occurrence."""
-        self.terms = array("i")
-        """The number of each term of each document, one document after the other."""
-        self.frequencies = array("i")
-        """The count of each of these terms in its document."""
-        self.sizes = array("i")
-        """The number of different terms in each document."""
+        self.size = 0
+        """The number of documents."""
+        self.of_term: dict[str, array[int]] = {}
+        """For each term, the position of each document with it and the term's count there."""
 
     def append(self, frequencies: Mapping[str, int]) -> None:
         """Adds the next document."""
-        numbers = self.numbers
-        for term in frequencies:
-            numbers.setdefault(term, len(numbers))
+        for term, count in frequencies.items():
+            held = self.of_term.get(term)
+            if held is None:
+                held = self.of_term[term] = array("i")
 
-        self.terms.extend(map(numbers.__getitem__, frequencies))
-        self.frequencies.extend(frequencies.values())
-        self.sizes.append(len(frequencies))
+            held.append(self.size)
+            held.append(count)
+
+        self.size += 1
 
 
 def _best_first(scores: NDArray[np.float64], most: int) -> NDArray[np.intp]:
@@ -101,44 +98,45 @@ class Bm25Index:
     def __init__(self, texts: Sequence[str], tokens: Tokens = "alnum") -> None:
         self._cut = search_terms if tokens == "alnum" else words
         self.size = len(texts)
-        self._numbers: Mapping[str, int] = {}
+        self._counted: dict[str, array[int]] = {}
+        """The documents of the terms that no query had yet."""
+        self._weighted: dict[str, tuple[NDArray[np.intc], NDArray[np.float64]]] = {}
+        """The documents of the other terms, and the terms' shares of their scores."""
         # BM25Okapi divides by the number of terms.
         if any(map(self._cut, texts)):
-            self._fill(map(self._cut, texts))
+            self._model = model = _okapi()(map(self._cut, texts))
+            self._counted = model.doc_freqs.of_term
+            sizes = np.array(model.doc_len)
+            self._lengths = model.k1 * (1 - model.b + model.b * sizes / model.avgdl)
 
-    def _fill(self, corpus: Iterable[list[str]]) -> None:
-        model = _okapi()(corpus)
-        postings: _Postings = model.doc_freqs
-        length = model.k1 * (1 - model.b + model.b * np.array(model.doc_len) / model.avgdl)
-        idf = np.fromiter(map(model.idf.__getitem__, postings.numbers), float)
-        self._numbers = postings.numbers
+    def _postings(self, term: str) -> tuple[NDArray[np.intc], NDArray[np.float64]] | None:
+        """The documents with a term, in order, and its share of their scores; None if no document
+        has it.
+        """
+        counted = self._counted.get(term)
+        if counted is not None:
+            # Weights of terms that nobody asks for would fill most of the memory.
+            pairs = np.frombuffer(counted, dtype=np.intc).reshape(-1, 2)
+            positions, frequency = pairs[:, 0].copy(), pairs[:, 1]
+            # The operations are rank-bm25's, in its order: another order would change the last
+            # digits, and with them the order of near ties.
+            weights = frequency * (self._model.k1 + 1)
+            weights /= frequency + self._lengths[positions]
+            weights *= self._model.idf[term]
+            # In this order: another thread may search meanwhile.
+            self._weighted[term] = positions, weights
+            self._counted.pop(term, None)
 
-        # A stable sort keeps the documents of each term in their order.
-        terms = np.frombuffer(postings.terms, dtype=np.intc)
-        frequencies = np.frombuffer(postings.frequencies, dtype=np.intc)
-        order = np.argsort(terms, kind="stable")
-        self._starts = [0, *np.cumsum(np.bincount(terms)).tolist()]
-        self._positions = np.repeat(np.arange(self.size, dtype=np.intc), postings.sizes)[order]
-        self._weights = np.empty(order.size)
-
-        # The operations are rank-bm25's, in its order: another order would change the last digits,
-        # and with them the order of near ties. In blocks, as there may be millions of numbers.
-        for start in range(0, order.size, _BLOCK):
-            block = slice(start, start + _BLOCK)
-            frequency = frequencies[order[block]]
-            weights = frequency * (model.k1 + 1)
-            weights /= frequency + length[self._positions[block]]
-            weights *= idf[terms[order[block]]]
-            self._weights[block] = weights
+        return self._weighted.get(term)
 
     def scores(self, query: str) -> NDArray[np.float64]:
         """The score of each document; 0 if no term of the query occurs."""
         total = np.zeros(self.size)
         for term in self._cut(query):
-            number = self._numbers.get(term)
-            if number is not None:
-                held = slice(self._starts[number], self._starts[number + 1])
-                total[self._positions[held]] += self._weights[held]
+            postings = self._postings(term)
+            if postings is not None:
+                positions, weights = postings
+                total[positions] += weights
 
         return total
 

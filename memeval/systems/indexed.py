@@ -18,9 +18,11 @@ from memeval.records import (
     Retrieved,
 )
 from memeval.systems.base import QuickSystem, ReaderReply, RecallSystem
-from memeval.systems.chunk_file import as_retrieved, read_saved, split_window, write_chunks
+from memeval.systems.chunk_file import read_saved, split_window, write_chunks
 from memeval.systems.forgetting import corrected, count_changed, without
 
+Entry = MemoryChunk | Retrieved
+"""What an index can find; a `Retrieved` has no score here."""
 Ranked = Sequence[tuple[int, float | None]]
 """Positions of entries with their scores, best first; no score below the requested depth."""
 
@@ -33,6 +35,20 @@ class SearchIndex(Protocol):
 
     def close(self) -> None:
         """Releases its resources."""
+
+
+class _Results(dict[int, Retrieved]):
+    """Entries as results, by position. Each is made when it is first found: a million chunks have
+    a million texts.
+    """
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+
+    def __missing__(self, position: int) -> Retrieved:
+        entry = self._entries[position]
+        self[position] = Retrieved(text=entry.text, turn_ids=entry.turn_ids, time=entry.time)
+        return self[position]
 
 
 IndexT = TypeVar("IndexT", bound=SearchIndex)
@@ -66,9 +82,9 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
     async def rank(self, index: IndexT, query: Query, depth: int) -> Ranked:
         """Positions of entries for the query, at least `depth` of them if there are as many."""
 
-    def entries(self) -> Sequence[Retrieved]:
-        """The entries that can be retrieved, without scores; `rank` returns their positions."""
-        return list(map(as_retrieved, self.chunks))
+    def entries(self) -> Sequence[Entry]:
+        """The entries that can be retrieved; `rank` returns their positions."""
+        return self.chunks
 
     def reset(self) -> None:
         self.close()
@@ -143,7 +159,11 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         if before is not None:
             before.close()
 
-        self._entries = self.entries()
+        self.update_results()
+
+    def update_results(self) -> None:
+        """Notes that `entries()` has changed."""
+        self._results = _Results(self.entries())
 
     async def ranked(self, query: Query, top_k: int) -> Ranked:
         """The ranking whose first `top_k` entries are shown, as deep as the metrics need."""
@@ -163,7 +183,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         """An answer with the entries that the reader was shown, and all ranked entries' turns."""
         return reply.as_answer(
             retrieved=tuple(starmap(self.entry, chosen)),
-            ranking=tuple(self._entries[position].turn_ids for position, _ in ranked),
+            ranking=tuple(self._results[position].turn_ids for position, _ in ranked),
             notes=notes,
         )
 
@@ -180,11 +200,11 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         # of entries from cold memory took longer than the search.
         with own.excluded():
             rest = map(itemgetter(0), ranked[depth:])
-            return best + list(map(self._entries.__getitem__, rest))
+            return best + list(map(self._results.__getitem__, rest))
 
     def entry(self, position: int, score: float | None) -> Retrieved:
         """The entry at a position, with its score."""
-        entry = self._entries[position]
+        entry = self._results[position]
         if score is None:
             return entry
 

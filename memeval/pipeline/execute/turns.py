@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import chain
 from typing import cast
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from memeval.metrics.quotation import Quotations
 from memeval.records import EvalCase
@@ -24,16 +24,15 @@ class CaseTurns(Struct, frozen=True, dict=True):
     position_of: Mapping[str, int]
     singles: tuple[tuple[str], ...]
     """Each turn's id as a chunk of this one turn, built once: rankings contain hundreds of them."""
-    texts: Mapping[str, str] = field(default_factory=dict)
-    """Text of each turn."""
+    texts: tuple[str, ...] = ()
+    """Text of each turn, in the order of the ids."""
 
     @classmethod
     def of(cls, case: EvalCase) -> CaseTurns:
-        session_of, texts = {}, {}
+        session_of = {}
         for session in case.sessions:
             for turn in session.turns:
                 session_of[turn.turn_id] = session.session_id
-                texts[turn.turn_id] = turn.text
 
         ids = tuple(session_of)
         return cls(
@@ -41,13 +40,13 @@ class CaseTurns(Struct, frozen=True, dict=True):
             session_of=session_of,
             position_of={turn_id: position for position, turn_id in enumerate(ids)},
             singles=tuple((turn_id,) for turn_id in ids),
-            texts=texts,
+            texts=tuple(turn.text for turn in case.turns),
         )
 
     @cached_property
     def quotations(self) -> Quotations[str]:
         """Finds the turns that a text quotes."""
-        return Quotations(self.texts)
+        return Quotations(dict(zip(self.ids, self.texts, strict=True)))
 
     def positions(self, ranking: Iterable[Sequence[str]]) -> Ranking:
         """Turn ids as positions. Raises `KeyError` for an unknown turn."""

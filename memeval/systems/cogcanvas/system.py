@@ -105,7 +105,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         """Indexes the artifacts that remain after an operation, without another extraction."""
         counts = self.index.counts if self.index else {}
         self.index = await self._index_over(artifacts, counts, None)
-        self._entries = self.entries()
+        self.update_results()
 
     async def build(self, saved: Path | None) -> CanvasIndex:
         if saved is not None:
@@ -245,7 +245,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
                 "shown"
             )
 
-        shown = [self._entries[position].text for position, _ in chosen]
+        shown = [self._results[position].text for position, _ in chosen]
         # The published system never shows the turns that it retains: by default there are none.
         shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
         order = latest_first(len(shown), after=len(chosen))

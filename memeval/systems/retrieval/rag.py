@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memeval.errors import UserError
-from memeval.records import MemoryChunk, Query, Retrieved
+from memeval.records import MemoryChunk, Query
 from memeval.retrieval.dense import DenseIndex
 from memeval.retrieval.rechunking import rechunk
 from memeval.systems.base import ANSWER, INGEST, POSITIVE
-from memeval.systems.chunk_file import as_retrieved
 from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankedSettings, RerankingSystem
 
@@ -55,8 +54,8 @@ class Rag(RerankingSystem[DenseIndex]):
         self.rerank_over([chunk.content for chunk in self._cut])
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved, self.index)
 
-    def entries(self) -> list[Retrieved]:
-        return list(map(as_retrieved, self._cut))
+    def entries(self) -> Sequence[MemoryChunk]:
+        return self._cut
 
     async def rank(self, index: DenseIndex, query: Query, depth: int) -> Ranked:
         candidates = 2 * self.parts.top_k
