@@ -5,7 +5,7 @@ and a second fact in the same chunk is removed. To correct, the old value is rep
 one in every chunk that contains it verbatim.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from memeval.records import CorrectRequest, ForgetRequest, MemoryChunk, Scope
@@ -39,6 +39,34 @@ def corrected(chunks: Iterable[MemoryChunk], request: CorrectRequest) -> list[Me
             after[position] = replace(chunk, content=content)
 
     return after
+
+
+def forget_in(
+    texts: Mapping[str, str], request: ForgetRequest, delete: Callable[[str], object]
+) -> int:
+    """Deletes the entries of a store that a request covers; returns their number.
+
+    `texts` are the texts of the request's user by the ids that the store knows.
+    """
+    meant = [name for name, text in texts.items() if is_meant(request, text)]
+    for name in meant:
+        delete(name)
+
+    return len(meant)
+
+
+def correct_in(
+    texts: Mapping[str, str], request: CorrectRequest, update: Callable[[str, str], object]
+) -> list[str]:
+    """Updates the entries of a store that contain the old value; returns their new texts."""
+    changed = []
+    for name, before in texts.items():
+        after = replace_value(before, request.old, request.new)
+        if after != before:
+            update(name, after)
+            changed.append(after)
+
+    return changed
 
 
 def count_changed(before: Sequence[object], after: Sequence[object]) -> int:

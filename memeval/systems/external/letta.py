@@ -36,7 +36,7 @@ from memeval.systems.base import (
 from memeval.systems.external.letta_reply import LettaReply
 from memeval.systems.external.letta_server import PERSONA_LABEL, Agent
 from memeval.systems.external.remote import pool
-from memeval.systems.forgetting import corrected, is_meant
+from memeval.systems.forgetting import correct_in, corrected, forget_in, is_meant
 from memeval.systems.tools import Tool, object_schema, search_tool
 from memeval.text.redaction import keep_secret
 from memeval.text.value_search import replace_value
@@ -165,17 +165,13 @@ class Letta(MemorySystem):
         """Deletes the archive's entries that the request covers; returns their number."""
         assert self._agent is not None, "consolidate comes first"
         self._inserted = [text for text in self._inserted if not is_meant(request, text)]
-        return self._agent.forget(lambda text: is_meant(request, text))
+        return forget_in(self._agent.texts, request, self._agent.delete)
 
     def correct(self, request: CorrectRequest) -> int:
         """Replaces the archive's entries that contain the old value; returns their number."""
         assert self._agent is not None, "consolidate comes first"
-
-        def change(text: str) -> str:
-            return replace_value(text, request.old, request.new)
-
-        changed = self._agent.correct(change)
-        self._inserted = list(map(change, self._inserted))
+        changed = correct_in(self._agent.texts, request, self._agent.update)
+        self._inserted = [replace_value(text, request.old, request.new) for text in self._inserted]
         self._chunks = corrected(self._chunks, request)
         self._meter_embedding(changed)
         return len(changed)

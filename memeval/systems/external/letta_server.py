@@ -108,29 +108,18 @@ class Agent:
             self._insert(text[:middle], dated)
             self._insert(text[middle:], dated)
 
-    def forget(self, is_meant: Callable[[str], bool]) -> int:
-        """Deletes the entries whose text satisfies `is_meant`; returns their number."""
-        meant = [name for name, (text, _) in self._entries.items() if is_meant(text)]
-        for name in meant:
-            self._delete(name)
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts of the archive's entries, by their ids."""
+        return {name: text for name, (text, _) in self._entries.items()}
 
-        return len(meant)
+    def update(self, entry: str, text: str) -> None:
+        """Replaces an entry, keeping its time."""
+        # An entry can't be edited. The old one is deleted last, so that a failure loses nothing.
+        self._insert(text, self._entries[entry][1])
+        self.delete(entry)
 
-    def correct(self, change: Callable[[str], str]) -> list[str]:
-        """Replaces each entry that `change` alters, keeping its time; returns the new texts."""
-        changed = []
-        for name, (before, dated) in list(self._entries.items()):
-            after = change(before)
-            if after != before:
-                # An entry can't be edited. The old one is deleted last, so that a failure loses
-                # nothing.
-                self._insert(after, dated)
-                self._delete(name)
-                changed.append(after)
-
-        return changed
-
-    def _delete(self, entry: str) -> None:
+    def delete(self, entry: str) -> None:
         passages = self._client.agents.passages
         self._call(lambda: passages.delete(entry, agent_id=self._id))
         del self._entries[entry]

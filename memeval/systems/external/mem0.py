@@ -49,9 +49,8 @@ from memeval.systems.external.mem0_library import (
     new_memory,
     prepare_import,
 )
-from memeval.systems.forgetting import is_meant
+from memeval.systems.forgetting import correct_in, forget_in
 from memeval.text.shown import one_line
-from memeval.text.value_search import replace_value
 
 _log = logging.getLogger(__name__)
 
@@ -243,30 +242,20 @@ class Mem0(RecallSystem):
     def forget(self, request: ForgetRequest) -> int:
         """Deletes the memories that the request covers, with mem0's own `delete`."""
         if self._cloud is not None:
-            return self._cloud.forget(lambda text: is_meant(request, text))
+            return forget_in(self._cloud.texts(), request, self._cloud.delete)
 
-        own = self._rows_of(request.user)
-        meant = [row for row in own if is_meant(request, row.payload["data"])]
-        for row in meant:
-            self._memory.delete(str(row.id))
-            self._ids.remove(str(row.id))
+        return forget_in(self._texts_of(request.user), request, self._delete)
 
-        return len(meant)
+    def _delete(self, name: str) -> None:
+        self._memory.delete(name)
+        self._ids.remove(name)
 
     def correct(self, request: CorrectRequest) -> int:
         """Replaces the old value in the memories that contain it, with mem0's own `update`."""
         if self._cloud is not None:
-            return self._cloud.correct(lambda text: replace_value(text, request.old, request.new))
+            return len(correct_in(self._cloud.texts(), request, self._cloud.update))
 
-        changed = 0
-        for row in self._rows_of(request.user):
-            before = row.payload["data"]
-            after = replace_value(before, request.old, request.new)
-            if after != before:
-                self._memory.update(str(row.id), text=after)
-                changed += 1
-
-        return changed
+        return len(correct_in(self._texts_of(request.user), request, self._memory.update))
 
     def health(self) -> IngestHealth | None:
         """Counts as lost the chunks of which a memory, or the model's reply, was lost."""
@@ -451,9 +440,14 @@ class Mem0(RecallSystem):
         by_id = {str(row.id): row for row in rows}
         return [by_id[name] for name in self._ids]
 
-    def _rows_of(self, user: str) -> list[Any]:
-        name = user or OWN_USER
-        return [row for row in self._rows() if row.payload["user_id"] == name]
+    def _texts_of(self, user: str) -> dict[str, str]:
+        """The texts of a user's memories, by mem0's ids."""
+        texts = {}
+        for row in self._rows():
+            if row.payload["user_id"] == (user or OWN_USER):
+                texts[str(row.id)] = row.payload["data"]
+
+        return texts
 
     def load(self, folder: Path) -> None:
         self.reset()

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from functools import partial
+from itertools import count
 from typing import Any, TypeVar
 
 from memeval.config.checks import check_address
@@ -91,37 +92,23 @@ class CloudMemory:
 
         return str(ask().get("status"))
 
-    def forget(self, is_meant: Callable[[str], bool]) -> int:
-        """Deletes the memories whose text satisfies `is_meant`; returns their number."""
-        meant = [name for name, text in self._memories() if is_meant(text)]
-        for name in meant:
-            self._try(partial(self._client.delete, name))
-
-        return len(meant)
-
-    def correct(self, change: Callable[[str], str]) -> int:
-        """Updates the memories whose text `change` alters; returns their number."""
-        altered = 0
-        for name, before in self._memories():
-            after = change(before)
-            if after != before:
-                self._try(partial(self._client.update, name, text=after))
-                altered += 1
-
-        return altered
-
-    def _memories(self) -> list[tuple[str, str]]:
-        """Ids and texts of all memories of the user."""
-        rows: list[tuple[str, str]] = []
+    def texts(self) -> dict[str, str]:
+        """The texts of all memories of the user, by their ids."""
+        texts: dict[str, str] = {}
         asked = {"filters": {"user_id": self.user}, "page_size": PAGE_SIZE}
-        page = 1
-        while True:
+        for page in count(1):
             reply = self._try(partial(self._client.get_all, page=page, **asked))
-            rows += [(str(row["id"]), str(row["memory"])) for row in reply["results"]]
+            texts |= {str(row["id"]): str(row["memory"]) for row in reply["results"]}
             if not reply.get("next"):
-                return rows
+                break
 
-            page += 1
+        return texts
+
+    def delete(self, name: str) -> None:
+        self._try(partial(self._client.delete, name))
+
+    def update(self, name: str, text: str) -> None:
+        self._try(partial(self._client.update, name, text=text))
 
     async def search(self, text: str, top_k: int, threshold: float) -> list[dict[str, Any]]:
         """Memories, best first: `memory`, `score` and `metadata`.
