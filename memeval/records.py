@@ -22,18 +22,7 @@ Finite = Annotated[float, Meta(ge=-float_info.max, le=float_info.max)]
 """A number that JSON can represent: neither NaN nor infinite."""
 
 MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
+    "January February March April May June July August September October November December".split()
 )
 
 CategoryId = int | str

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memeval.llm.extractive.dates import MONTHS, day_text, moments
+from memeval.llm.extractive.dates import day_text, moments
 from memeval.llm.extractive.events import approximate_day
 from memeval.llm.extractive.questions import ExpectedAnswer, ParsedQuestion, analyse
 from memeval.llm.extractive.ranking import ContextIndex, Ranking, index, rank
 from memeval.llm.extractive.words import NUMBERS, STOP_WORDS, TOKEN, stem
+from memeval.records import MONTHS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,10 +12,8 @@ from datetime import date, timedelta
 from msgspec import Struct
 
 from memeval.llm.extractive.words import NUMBERS
+from memeval.records import MONTHS
 
-MONTHS = (
-    "January February March April May June July August September October November December".split()
-)
 WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _WEEKDAY = r"(?P<weekday>mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nesday|rs|rsday|urday)?\b"
 _MONTH_STARTS = "jan feb mar apr may jun jul aug sep oct nov dec".split()

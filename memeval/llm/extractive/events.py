@@ -3,10 +3,11 @@
 import re
 from datetime import date, datetime, timedelta
 
-from memeval.llm.extractive.dates import MONTHS, WEEKDAYS, moments
+from memeval.llm.extractive.dates import WEEKDAYS, moments
 from memeval.llm.extractive.questions import analyse
 from memeval.llm.extractive.ranking import ContextIndex, rank
 from memeval.llm.extractive.words import NUMBERS
+from memeval.records import MONTHS
 
 _UNIT = r"how many (?P<unit>day|week|month|year)s"
 _SINCE = re.compile(

@@ -8,8 +8,9 @@ from itertools import pairwise, takewhile
 
 from msgspec import Struct
 
-from memeval.llm.extractive.dates import MONTHS, Moment, moments
+from memeval.llm.extractive.dates import Moment, moments
 from memeval.llm.extractive.words import AUXILIARIES, STOP_WORDS, TOKEN, stem
+from memeval.records import MONTHS
 
 
 class ExpectedAnswer(StrEnum):

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from memeval.llm.extractive.dates import MONTHS, day_text, month_text
+from memeval.llm.extractive.dates import day_text, month_text
 from memeval.llm.extractive.questions import ParsedQuestion
 from memeval.llm.extractive.sentences import Sentence, read_chunk
 from memeval.llm.extractive.words import stem
+from memeval.records import MONTHS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

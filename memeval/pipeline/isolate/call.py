@@ -6,7 +6,7 @@ import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType
 from typing import Any, TypeVar
@@ -22,7 +22,6 @@ AGAIN_S = 0.5
 """Seconds between two interruptions of an overdue call, which may swallow one."""
 TOOL = "tool "
 """Prefix of a tool's name in a message, in place of a method's name."""
-_NO_LIMIT = nullcontext()
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 """memeval's own package: its frames are named only if there are no others."""
 _CALLS = dict.fromkeys(("answer", "probe", "tools", "tool search_memory"), "recall")
@@ -142,20 +141,15 @@ class _Overdue(BaseException):
     """Raised inside an overdue call; a BaseException, so that few handlers swallow it."""
 
 
-def _time_limit(call: SystemCall | None) -> AbstractContextManager[None]:
-    """Interrupts code at its call's time limit, on the main thread. Raises `SystemFaultError`."""
-    if (
-        call is None
-        or call.timeout_s is None
-        or threading.current_thread() is not threading.main_thread()
-    ):
-        return _NO_LIMIT
-
-    return _interrupted(call, call.timeout_s)
-
-
 @contextmanager
-def _interrupted(call: SystemCall, timeout_s: float) -> Iterator[None]:
+def _time_limit(call: SystemCall | None) -> Iterator[None]:
+    """Interrupts code at its call's time limit, on the main thread. Raises `SystemFaultError`."""
+    timeout_s = None if call is None else call.timeout_s
+    is_main = threading.current_thread() is threading.main_thread()
+    if call is None or timeout_s is None or not is_main:
+        yield
+        return
+
     def ring(number: int, frame: object) -> None:  # noqa: ARG001 - as `signal` calls it
         raise _Overdue
 

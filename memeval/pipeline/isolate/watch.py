@@ -29,8 +29,6 @@ THREADS = min(32, (os.cpu_count() or 1) + 4)
 """Plain calls of systems that run at the same time."""
 FILLING = ("reset", "ingest", "compress", "consolidate")
 """Methods that build a memory."""
-CHECK_S = 0.05
-"""Shortest wait between two checks of a thread whose calls are timed one by one."""
 
 _SLOTS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 """The slots for plain calls: the API runs one loop per cell, and a semaphore belongs to a loop."""
@@ -272,8 +270,6 @@ async def _ends_in_time(
                 remaining_s = call.since + call.timeout_s - time.monotonic()
                 if remaining_s <= 0:
                     return False
-
-                remaining_s = max(remaining_s, CHECK_S)
 
             # `asyncio.wait_for` would wait for a task that ignores its cancellation.
             await asyncio.wait({ended}, timeout=remaining_s)
