@@ -14,7 +14,7 @@ from memeval.datasets.contract import Dataset, LoadedDataset
 from memeval.errors import UserError
 from memeval.metrics.retrieval import EvidenceRanks, Ranks
 from memeval.packages.form import is_withheld, withheld
-from memeval.packages.rows import PackagedRows
+from memeval.packages.rows import RunRows
 from memeval.pipeline.execute.metrics import measure_answer
 from memeval.pipeline.execute.repeat import ingest_id
 from memeval.pipeline.execute.timeline import id_until, operations_done, timeline_events
@@ -125,7 +125,7 @@ def _read(config: RunConfig) -> PackagedData:
 
 
 def unlike_records(
-    records: list[Record], rows: PackagedRows, data: PackagedData, others: OtherMetrics
+    records: list[Record], rows: RunRows, data: PackagedData, others: OtherMetrics
 ) -> Iterator[str]:
     """Ids of the records whose question, gold or figures differ from those made from the data and
     the rows; figures of `others` are not compared.
@@ -165,7 +165,7 @@ def unlike_records(
 
 
 def _timeline(
-    record: Record, rows: PackagedRows, data: PackagedData, question: EvalQuestion
+    record: Record, rows: RunRows, data: PackagedData, question: EvalQuestion
 ) -> tuple[TimelineEvent, ...] | None:
     """The timeline of a record, made again; None if a row has more operations than its case."""
 

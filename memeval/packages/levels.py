@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain, zip_longest
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,17 @@ from memeval.packages.data import PackagedData, config_of, data_of, unlike_membe
 from memeval.packages.environment import environment_problems, prices_of, same_environment
 from memeval.packages.export.terms import terms_of
 from memeval.packages.facts import environment_facts, protocol_of, question_ids
-from memeval.packages.form import is_withheld, manifest_bytes
+from memeval.packages.form import INGESTS, TEXTS, entry_of, is_withheld, manifest_bytes
 from memeval.packages.read import Package, open_package
 from memeval.packages.register import register_problems, signed_words
-from memeval.packages.rows import PackagedRows, text_problems
+from memeval.packages.rows import RunRows, add_text, row_lines
 from memeval.packages.signing import signer_of
 from memeval.pipeline.execute.judging import judge_answer
+from memeval.pipeline.execute.rows import is_about
 from memeval.pipeline.open.code import OtherMetrics
 from memeval.pipeline.verify.figures import same_figure
 from memeval.pipeline.verify.sound import FolderCheck, name_ids
-from memeval.results import JudgeIdentity, Record
+from memeval.results import JudgeIdentity, Record, Texts
 from memeval.results.judge import RECORDED
 from memeval.results.own_prices import FIGURES_CODE
 from memeval.results.run import Run
@@ -110,7 +112,7 @@ class _Verifier:
     def __init__(self, package: Package, checks: Checks) -> None:
         self.package, self.checks = package, checks
         self.records: dict[str, list[Record]] = {}
-        self.rows: dict[str, PackagedRows] = {}
+        self.rows: dict[str, RunRows] = {}
         self.data: dict[str, PackagedData] = {}
 
     def levels(self, intact: Level) -> Iterator[Level]:
@@ -120,7 +122,7 @@ class _Verifier:
                 check = FolderCheck(run.folder, brings_prices=True)
                 check.run()
                 self.records[run.key] = check.records
-                self.rows[run.key] = PackagedRows(self.package, run, check)
+                self.rows[run.key] = RunRows(check)
                 for line in check.problems:
                     level = figures if line in check.figure_findings else intact
                     level.problems.append(f"{run.key}: {line}")
@@ -144,11 +146,17 @@ class _Verifier:
         yield self._registered()
 
     def _intact(self, level: Level) -> None:
-        package, used = self.package, set()
+        package, texts = self.package, dict[str, bytes]()
+        path = package.folder / "package" / TEXTS
+        stored = Texts(path)
         for run in package.runs:
             rows, records = self.rows[run.key], self.records[run.key]
-            level.problems += [f"{run.key}: {line}" for line in rows.problems(records)]
-            used |= rows.references
+            mismatch = row_problems(package, run, rows)
+            level.problems += [f"{run.key}: {line}" for line in mismatch]
+            for repeat in range(len(run.summary.identity["keys"])):
+                for ref, _ in rows.references(repeat):
+                    add_text(texts, ref, stored.read_stored, str)
+
             if protocol_of(run.summary, records) != package.manifest.protocols[run.key]:
                 level.problems.append(
                     f"{run.key}: its protocol differs from the one in the manifest"
@@ -159,7 +167,7 @@ class _Verifier:
                 level.problems.append(f"{run.key}: environment.json describes it differently")
 
         level.problems += environment_problems(package)
-        level.problems += text_problems(package, used)
+        level.problems += unlike_lines(path, [texts[ref] for ref in sorted(texts)])
         level.problems += data_problems(package, self.records)
 
     def _figures(self, level: Level) -> None:
@@ -345,6 +353,32 @@ def who_level(package: Package, allowed_signers: Path | None) -> Level:
         level.problems.append(error.message)
 
     return level
+
+
+def row_problems(package: Package, run: Run, rows: RunRows) -> Iterator[str]:
+    """Lines of a run's rows that `pack` does not write, and verdicts about another answer."""
+    for name, lines in row_lines(run.summary.identity["keys"], rows.written()).items():
+        path = package.folder / "package" / entry_of(run.key, name)
+        yield from unlike_lines(path, list(chain.from_iterable(lines)))
+
+    for place, verdict in rows.verdicts.items():
+        answer = rows.answers.get(place)
+        if answer and not is_about(verdict, answer):
+            yield f"the verdict on {one_line(verdict.id, 60)} is about a different answer"
+
+
+def unlike_lines(path: Path, packed: Sequence[bytes]) -> Iterator[str]:
+    """The first line of an entry that differs from what `pack` writes, if any differs."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    if path.name == INGESTS:
+        # Memories have no order: runs of one package may share them.
+        places = {line: place for place, line in enumerate(lines)}
+        packed = sorted(packed, key=lambda line: places.get(line, len(lines)))
+
+    for number, (line, expected) in enumerate(zip_longest(lines, packed), start=1):
+        if line != expected:
+            yield f"{path.name}, line {number}: for these records, pack writes another line"
+            return
 
 
 def data_problems(package: Package, records: Mapping[str, Sequence[Record]]) -> Iterator[str]:

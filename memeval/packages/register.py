@@ -16,7 +16,7 @@ from memeval.config.identity import result_settings
 from memeval.errors import UserError
 from memeval.packages.facts import digest_of_ids, question_ids
 from memeval.packages.form import LARGEST_SMALL, Digest, Line
-from memeval.packages.rows import PackagedRows
+from memeval.packages.rows import RunRows
 from memeval.packages.signing import signer_of
 from memeval.pipeline.execute.rows import is_final
 from memeval.pipeline.measure.records import rows_of_run
@@ -171,7 +171,7 @@ def register_problems(
     runs: Sequence[Run],
     *,
     records: Mapping[str, Sequence[Record]],
-    rows: Mapping[str, PackagedRows],
+    rows: Mapping[str, RunRows],
 ) -> Iterator[str]:
     """Deviations of the runs from the statement."""
     try:

@@ -1,174 +1,139 @@
-"""The rows of a package: content of their files beyond that of the records."""
+"""The rows of a run, and the lines that a package has for them: `pack` writes these lines, and
+`verify` compares them with those of a package.
+"""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
-from memeval.errors import UserError
-from memeval.packages.form import ANSWERS, INGESTS, TEXTS, VERDICTS
-from memeval.packages.read import Package
-from memeval.pipeline.execute.rows import is_about
+from memeval.packages.form import ANSWERS, INGESTS, VERDICTS
 from memeval.pipeline.execute.timeline import unasked_checkpoints
 from memeval.pipeline.verify.sound import FolderCheck
 from memeval.records import Usage
-from memeval.results import AnswerRow, IngestRow, Record, VerdictRow
-from memeval.results.fields import as_read, read_json
+from memeval.results import AnswerRow, IngestRow, Record, VerdictRow, json_line
 from memeval.results.rows import case_of_ingest
-from memeval.results.run import Run
 from memeval.results.steps import model_texts, tool_texts
-from memeval.results.store import R, SoundRows
-from memeval.results.texts import Texts
-from memeval.text.shown import counted, one_line
+from memeval.results.store import sealed_line
+from memeval.results.texts import WITHHELD, Joined, ReadStored
 
+Json = dict[str, Any]
 Place = tuple[int, str]
 """Repeat and id of a row."""
+Written = Mapping[str, Mapping[Place, Json]]
+"""The rows of each file as they are written."""
+STAGES = {ANSWERS: "answer", VERDICTS: "judge", INGESTS: "answer"}
+"""The key in the header of each file."""
 
 
-class PackagedRows:
-    """The rows of a packaged run."""
+class RunRows:
+    """The rows of a run; those of questions are in the order of its records."""
 
-    def __init__(self, package: Package, run: Run, check: FolderCheck) -> None:
-        """`check` has read the rows, which several runs of the package may share."""
-        self.places: dict[str, list[Place]] = {}
-        """The places of the rows of each file, in its order."""
-        self.others: list[str] = []
-        """Ids of rows with unknown members."""
-        folder = package.folder / "package" / "runs" / run.key
-        self.answers = self._read(folder / ANSWERS, check.answers, AnswerRow)
-        self.verdicts = self._read(folder / VERDICTS, check.verdicts, VerdictRow)
-        self.ingests = self._read(folder / INGESTS, check.answers, IngestRow)
+    def __init__(self, check: FolderCheck) -> None:
+        """`check` has read them, from files that may also have rows of other runs."""
+        self.answers: dict[Place, AnswerRow] = {}
+        self.verdicts: dict[Place, VerdictRow] = {}
+        self.ingests: dict[Place, IngestRow] = {}
+        for number, (answers, verdicts) in enumerate(
+            zip(check.answers, check.verdicts, strict=True)
+        ):
+            records = [record for record in check.records if record.repeat == number]
+            if answers is not None:
+                self._add_answers(number, records, answers.rows)
 
-    def _read(
-        self, path: Path, repeats: Sequence[SoundRows[Any] | None], wanted: type[R]
-    ) -> dict[Place, R]:
-        """The sound rows of one file."""
-        places = self.places[path.name] = []
-        rows = {}
-        for number, line in _parse_rows(path):
-            place = (number, str(line.get("id")))
-            places.append(place)
-            row = None
-            if number < len(repeats) and (sound := repeats[number]) is not None:
-                row = sound.rows.get(place[1])
-            if not isinstance(row, wanted):
-                continue
+            own = verdicts.rows if verdicts else {}
+            for name in (record.question_id for record in records):
+                if name in own:
+                    self.verdicts[number, name] = own[name]
 
-            rows[place] = row
-            line.pop("seal", None)
-            if line != as_read(row.to_json()):
-                self.others.append(row.id)
+    def _add_answers(
+        self, number: int, records: Sequence[Record], rows: Mapping[str, AnswerRow | IngestRow]
+    ) -> None:
+        for record in records:
+            answer = rows.get(record.question_id)
+            if isinstance(answer, AnswerRow):
+                self.answers[number, answer.id] = answer
 
-        return rows
+        unasked = unasked_checkpoints(records)
+        for row in rows.values():
+            if isinstance(row, IngestRow) and case_of_ingest(row.id, unasked) is not None:
+                self.ingests[number, row.id] = row
 
     @property
     def usages(self) -> list[Usage]:
-        return usages_of(self.answers.values(), self.verdicts.values(), self.ingests.values())
+        rows: list[AnswerRow | VerdictRow | IngestRow] = [*self.answers.values()]
+        rows += [*self.verdicts.values(), *self.ingests.values()]
+        usages: list[Usage] = []
+        for row in rows:
+            usages += row.usage
 
-    @property
-    def references(self) -> set[str]:
-        return {ref for ref, _ in references(self.answers.values(), self.ingests.values())}
+        return usages
 
-    def problems(self, records: Sequence[Record]) -> Iterator[str]:
-        """Problems: extra or missing rows, another order, or verdicts about another answer."""
-        by_repeat = sorted(records, key=lambda record: record.repeat)
-        asked = [(record.repeat, record.question_id) for record in by_repeat]
-        if self.places[ANSWERS] != asked:
-            yield f"{ANSWERS} does not contain one row per record, in order"
+    def written(self) -> Written:
+        return {
+            ANSWERS: {place: row.to_json() for place, row in self.answers.items()},
+            VERDICTS: {place: row.to_json() for place, row in self.verdicts.items()},
+            INGESTS: {place: row.to_json() for place, row in self.ingests.items()},
+        }
 
-        judged = set(self.places[VERDICTS])
-        if self.places[VERDICTS] != [place for place in asked if place in judged]:
-            yield f"{VERDICTS} contains rows of other questions, or in a different order"
+    def references(self, repeat: int) -> Iterator[tuple[str, bool]]:
+        """References of the texts of a repeat's rows, each with whether the text is a reply, and
+        not data.
+        """
+        for (number, _), ingest in self.ingests.items():
+            if number == repeat and ingest.written is not None:
+                for session in ingest.written.sessions:
+                    # The output of a writer contains sentences of the data.
+                    for ref in chain(model_texts(session.made), tool_texts(session.made)):
+                        yield ref, False
 
-        made, unasked = self.places[INGESTS], unasked_checkpoints(records)
-        cases = [case_of_ingest(name, unasked) for _, name in made]
-        if len(made) != len(set(made)) or None in cases:
-            yield f"{INGESTS} contains rows of other conversations, or duplicates"
+        for (number, _), row in self.answers.items():
+            if number != repeat:
+                continue
 
-        if self.others:
-            yield f"{counted(len(self.others), 'row')} with unknown members"
-
-        for place, verdict in self.verdicts.items():
-            answer = self.answers.get(place)
-            if answer and not is_about(verdict, answer):
-                yield f"the verdict on {one_line(verdict.id, 60)} is about a different answer"
-
-
-def usages_of(*rows: Iterable[AnswerRow | VerdictRow | IngestRow]) -> list[Usage]:
-    usages: list[Usage] = []
-    for row in chain.from_iterable(rows):
-        usages += row.usage
-
-    return usages
-
-
-def references(
-    answers: Iterable[AnswerRow], ingests: Iterable[IngestRow]
-) -> Iterator[tuple[str, bool]]:
-    """References of the texts of rows, each with whether the text is a reply, and not data."""
-    for ingest in ingests:
-        if ingest.written is not None:
-            for session in ingest.written.sessions:
-                # The output of a writer contains sentences of the data.
-                for ref in chain(model_texts(session.made), tool_texts(session.made)):
-                    yield ref, False
-
-    for row in answers:
-        for ref in model_texts(row.steps):
-            yield ref, True
-        for ref in tool_texts(row.steps):
-            yield ref, False
-        for message in row.prompt:
-            yield message.text, False
-        for chunk in row.retrieved or ():
-            if chunk.text is not None:
-                yield chunk.text, False
-        if row.context is not None:
-            yield row.context, False
+            for ref in model_texts(row.steps):
+                yield ref, True
+            for ref in tool_texts(row.steps):
+                yield ref, False
+            for message in row.prompt:
+                yield message.text, False
+            for chunk in row.retrieved or ():
+                if chunk.text is not None:
+                    yield chunk.text, False
+            if row.context is not None:
+                yield row.context, False
 
 
-def _parse_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows with the number of their repeat; raises `UserError` for a line that is not a row."""
-    number = -1
-    for line in path.read_bytes().splitlines():
-        try:
-            row = dict(read_json(line))
-        except (ValueError, TypeError, RecursionError) as error:
-            raise UserError(f"{path.name}: {one_line(error, 200)}") from error
+def row_lines(keys: Sequence[Json], written: Written) -> dict[str, list[list[bytes]]]:
+    """The lines of each file of rows, by repeat: a header and the sealed rows."""
+    lines: dict[str, list[list[bytes]]] = {}
+    for name, rows in written.items():
+        own = lines[name] = []
+        for number, repeat in enumerate(keys):
+            header = {STAGES[name]: repeat[STAGES[name]], "seed": repeat["seed"]}
+            sealed = [sealed_line(header, row) for place, row in rows.items() if place[0] == number]
+            own.append([sealed_line(header, {"header": header}), *sealed])
 
-        if "header" in row:
-            number += 1
+    return lines
+
+
+def add_text(
+    lines: dict[str, bytes], ref: str, read: ReadStored, show: Callable[[str], str | None]
+) -> None:
+    """Adds the line of a text, and those of its parts; `show` returns the text as it is shown, or
+    None for one that is withheld.
+    """
+    waiting = [ref]
+    while waiting:
+        ref = waiting.pop()
+        if ref in lines:
+            continue
+
+        stored = read(ref)
+        if isinstance(stored, Joined):
+            members: Json = {"join": stored.separator, "parts": list(stored.parts)}
+            waiting += reversed(stored.parts)
         else:
-            yield number, row
+            text = None if stored is None else show(stored)
+            members = {WITHHELD: True} if text is None else {"text": text}
 
-
-def text_problems(package: Package, used: set[str]) -> Iterator[str]:
-    """Problems: texts that are missing, that no row refers to, or in another order."""
-    path = package.folder / "package" / TEXTS
-    ids, parts = [], {}
-    for line in path.read_bytes().splitlines():
-        try:
-            entry = dict(read_json(line))
-        except (ValueError, TypeError, RecursionError):
-            yield f"{TEXTS}: a line is not an object"
-            return
-
-        ids.append(str(entry.get("id")))
-        parts[ids[-1]] = list(map(str, entry.get("parts") or ()))
-
-    if ids != sorted(set(ids)):
-        yield f"{TEXTS}: a duplicate text, or a different order"
-    if ids != Texts(path).references():
-        yield f"{TEXTS}: a line that is not formatted as a run writes it"
-
-    reached, left = set(), list(used)
-    while left:
-        ref = left.pop()
-        if ref not in reached:
-            reached.add(ref)
-            left += parts.get(ref, ())
-
-    if reached - set(ids):
-        yield f"{TEXTS}: {counted(len(reached - set(ids)), 'text')} that rows refer to are missing"
-    if set(ids) - reached:
-        yield f"{TEXTS}: {counted(len(set(ids) - reached), 'text')} that no row refers to"
+        lines[ref] = json_line({"id": ref, **members}, (",", ":")).encode()

@@ -3,11 +3,10 @@
 import hashlib
 import json
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace as replace_members
@@ -28,23 +27,18 @@ from memeval.packages.form import (
     package_id,
     withheld,
 )
-from memeval.packages.rows import references, usages_of
+from memeval.packages.rows import STAGES, Json, Place, RunRows, add_text, row_lines
 from memeval.packages.signing import sign
 from memeval.pipeline.execute.rows import answer_digest
-from memeval.pipeline.execute.timeline import unasked_checkpoints
-from memeval.pipeline.measure.records import rows_digest, rows_of_run
-from memeval.pipeline.verify.sound import OTHER_PRICES, WAY_OUT, WITHOUT_ROWS, verify_run
-from memeval.records import Usage
+from memeval.pipeline.measure.records import rows_digest
+from memeval.pipeline.verify.sound import OTHER_PRICES, WAY_OUT, WITHOUT_ROWS, FolderCheck
 from memeval.results import (
     CONFIG_FILE,
     RECORDS_FILE,
     RUN_FILE,
-    AnswerRow,
-    IngestRow,
     Record,
     RunSummary,
     Texts,
-    VerdictRow,
     as_json,
     json_line,
     texts_file,
@@ -53,17 +47,13 @@ from memeval.results.fields import read_as
 from memeval.results.files import writing
 from memeval.results.judge import JudgeIdentity
 from memeval.results.own_prices import FIGURES_CODE
-from memeval.results.rows import answer_or_ingest, case_of_ingest
 from memeval.results.run import Run
-from memeval.results.store import sealed_line
 from memeval.results.summary import PACKAGE_TAG
-from memeval.results.texts import WITHHELD, Joined, reference
 from memeval.text.shown import one_line
 from memeval.text.yaml_files import load_yaml
 
 _TEXT_FREE_MEMBERS = ("error", "notes")
 """Members of a row that contain no text of data or of a reply."""
-Json = dict[str, Any]
 
 
 class Packed(Struct, frozen=True):
@@ -90,16 +80,13 @@ def pack(
     `key_file` is an SSH key that signs the manifest. Raises `UserError` for a run that is not sound
     or came in a package itself, `StorageError` if the file can't be written.
     """
-    for run in runs:
-        _check(run)
-
     # As written: a corrected accuracy is only for display, and not computed from the rows.
     written = [Run(run.folder, RunSummary.read(run.folder)) for run in runs]
     ordered = sorted(written, key=lambda run: run.key)
     settings = [(dict(run.summary.params), run.summary.command) for run in ordered]
     writer = _Writer(Cleaner(settings))
     for run in ordered:
-        writer.add(run)
+        writer.add(run, _checked(run))
 
     manifest = writer.manifest(
         who=one_line(who, 1_000),
@@ -117,20 +104,24 @@ def pack(
     return Packed(path=path, id=package_id(content), manifest=manifest, runs=tuple(ordered))
 
 
-def _check(run: Run) -> None:
+def _checked(run: Run) -> FolderCheck:
+    """The content of a run's folder. Raises `UserError` if it can't be packed."""
     shown = f"run {run.key} ({one_line(run.name, 80)})"
     if PACKAGE_TAG in run.summary.tags:
         raise UserError(f"{shown} came from a package", "pass that package on unchanged")
 
-    verified = verify_run(run.folder)
-    lacks = [line for line in verified.unchecked if line.endswith((WITHOUT_ROWS, OTHER_PRICES))]
-    problems = [*verified.problems, *lacks]
+    check = FolderCheck(run.folder)
+    check.run()
+    lacks = [line for line in check.unchecked if line.endswith((WITHOUT_ROWS, OTHER_PRICES))]
+    problems = [*check.problems, *lacks]
     if problems:
         raise UserError(
             f"{shown} can't be packed: {problems[0]}",
             f"to see more:  python -m memeval verify {one_line(run.folder)}",
             WAY_OUT,
         )
+
+    return check
 
 
 class _Writer:
@@ -145,36 +136,28 @@ class _Writer:
         self.environments: dict[str, Json] = {}
         self.code = ""
 
-    def add(self, run: Run) -> None:
+    def add(self, run: Run, check: FolderCheck) -> None:
+        """Adds the entries of a run, whose folder was checked."""
         allowed = terms_of(run.summary)
-        records = run.read_records()
-        usages: list[Usage] = []
-        rows: dict[str, list[bytes]] = {form.ANSWERS: [], form.VERDICTS: [], form.INGESTS: []}
-        digests: dict[str, str] = {}
-
-        for number, keys in enumerate(run.summary.identity["keys"]):
-            own = [record for record in records if record.repeat == number]
-            repeat = _Repeat(run, keys, own, self.cleaner, texts=allowed.allows_texts)
-            for name, lines in repeat.lines.items():
-                rows[name] += lines
-
-            usages += usages_of(repeat.answers, repeat.verdicts, repeat.ingests)
-            digests |= repeat.digests
-            self.texts |= repeat.texts()
-
+        rows, records = RunRows(check), check.records
+        keys = run.summary.identity["keys"]
+        lines = row_lines(keys, self._clean_rows(rows, texts=allowed.allows_texts))
         packed = [self._record(record, texts=allowed.allows_texts) for record in records]
         # The same cleaning for the file and for the digests of it.
         files = {CONFIG_FILE: self._config(run), RECORDS_FILE: "".join(packed).encode()}
-        for name, content in rows.items():
-            files[name] = b"".join(content)
+        for name, own in lines.items():
+            files[name] = b"".join(chain.from_iterable(own))
 
+        answers = [check.outputs / "answers" / f"{own['answer']}.jsonl" for own in keys]
+        self._add_texts(rows, answers, texts=allowed.allows_texts)
+        digests = _row_digests(keys, records, lines)
         summary = self._summary(run.summary, files, digests)
         files[RUN_FILE] = summary.to_text().encode()
         for name in form.OF_RUN:
             self.entries[entry_of(run.key, name)] = files[name]
 
         self.protocols[run.key] = protocol_of(summary, records)
-        self.environments[run.key] = environment_facts(summary, usages)
+        self.environments[run.key] = environment_facts(summary, rows.usages)
         self.code = summary.tags.get(FIGURES_CODE, "")
         sha256 = summary.data_sha256
         self.data[summary.dataset, sha256] = PackedData(
@@ -229,6 +212,39 @@ class _Writer:
 
         return json_line(row)
 
+    def _clean_rows(self, rows: RunRows, *, texts: bool) -> dict[str, dict[Place, Json]]:
+        """The rows of each file, cleaned; the verdicts refer to the cleaned answers."""
+        clean: dict[str, dict[Place, Json]] = {}
+        for name, own in rows.written().items():
+            clean[name] = {place: _cleaned(self.cleaner, row) for place, row in own.items()}
+
+        for place, answer in rows.answers.items():
+            row, verdict = clean[form.ANSWERS][place], clean[form.VERDICTS].get(place)
+            if not texts and answer.seen is not None:
+                row["seen"] = {at: list(map(withheld, seen)) for at, seen in answer.seen.items()}
+            if verdict is not None and row.get("hypothesis") != answer.hypothesis:
+                verdict["judged"] = answer_digest(row["hypothesis"])
+
+        return clean
+
+    def _add_texts(self, rows: RunRows, answers: Sequence[Path], *, texts: bool) -> None:
+        """Adds the lines of the texts of each repeat: all of them if the data may be redistributed,
+        otherwise only the texts of replies, and the structure of the others.
+        """
+
+        def show(text: str) -> str | None:
+            clean = self.cleaner.text(text)
+            # A text with replacements no longer matches its reference.
+            return clean if clean == text else None
+
+        for repeat, path in enumerate(answers):
+            lines: dict[str, bytes] = {}
+            read = Texts(texts_file(path)).read_stored
+            for ref, is_reply in rows.references(repeat):
+                add_text(lines, ref, read, show if is_reply or texts else lambda _: None)
+
+            self.texts |= lines
+
     def manifest(
         self, *, who: str, licence: str, supersedes: str, register: Json | None
     ) -> PackageManifest:
@@ -261,110 +277,19 @@ class _Writer:
         return {name: self.entries[name] for name in names if name in self.entries}
 
 
-class _Repeat:
-    """The rows of one repeat in the form of a package, and the texts that they refer to."""
+def _row_digests(
+    keys: Sequence[Json], records: Sequence[Record], lines: Mapping[str, Sequence[Sequence[bytes]]]
+) -> dict[str, str]:
+    """The digests of the rows in these lines, as `run.json` has them."""
+    digests = {}
+    for number, repeat in enumerate(keys):
+        ids = [record.question_id for record in records if record.repeat == number]
+        for name, folder in ((form.ANSWERS, "answers"), (form.VERDICTS, "verdicts")):
+            rows = map(json.loads, lines[name][number][1:])
+            seals = {row["id"]: row["seal"] for row in rows}
+            digests[f"{folder}/{repeat[STAGES[name]]}.jsonl"] = rows_digest(ids, seals)
 
-    def __init__(
-        self, run: Run, keys: Json, records: Sequence[Record], cleaner: Cleaner, *, texts: bool
-    ) -> None:
-        self.cleaner, self.with_texts = cleaner, texts
-        self.lines: dict[str, list[bytes]] = {}
-        answers_header = {"answer": keys["answer"], "seed": keys["seed"]}
-        verdicts_header = {"judge": keys["judge"], "seed": keys["seed"]}
-        answers_name = f"answers/{keys['answer']}.jsonl"
-        verdicts_name = f"verdicts/{keys['judge']}.jsonl"
-        outputs = run.folder.resolve().parent.parent
-        ids = [record.question_id for record in records]
-        read = partial(rows_of_run, ids=ids, summary=run.summary)
-        answers = read(outputs / answers_name, answers_header, answer_or_ingest).rows
-        verdicts = read(outputs / verdicts_name, verdicts_header, VerdictRow.from_json).rows
-
-        self.stored = Texts(texts_file(outputs / answers_name))
-        self.answers = [row for row in map(answers.get, ids) if isinstance(row, AnswerRow)]
-        self.verdicts = list(filter(None, map(verdicts.get, ids)))
-        self.ingests: list[IngestRow] = []
-        unasked = unasked_checkpoints(records)
-        for row in answers.values():
-            # The file may also contain rows of other runs' conversations.
-            if isinstance(row, IngestRow) and case_of_ingest(row.id, unasked) is not None:
-                self.ingests.append(row)
-
-        answer_rows, verdict_rows = self._clean_rows()
-        ingest_rows = [_cleaned(cleaner, row.to_json()) for row in self.ingests]
-        self._seal_rows(form.ANSWERS, answers_header, answer_rows)
-        self._seal_rows(form.VERDICTS, verdicts_header, verdict_rows)
-        self._seal_rows(form.INGESTS, answers_header, ingest_rows)
-        self.digests = {
-            answers_name: self._digest(ids, form.ANSWERS),
-            verdicts_name: self._digest(ids, form.VERDICTS),
-        }
-
-    def _clean_rows(self) -> tuple[list[Json], list[Json]]:
-        """The answers, and the verdicts, which refer to the cleaned answers."""
-        answers, verdicts = [], []
-        changed: dict[str, str] = {}
-        for row in self.answers:
-            clean = self._answer(row)
-            answers.append(clean)
-            if clean.get("hypothesis") != row.hypothesis:
-                changed[row.id] = answer_digest(clean["hypothesis"])
-
-        for verdict in self.verdicts:
-            clean = _cleaned(self.cleaner, verdict.to_json())
-            verdicts.append(clean)
-            if verdict.id in changed:
-                clean["judged"] = changed[verdict.id]
-
-        return answers, verdicts
-
-    def _answer(self, row: AnswerRow) -> Json:
-        clean = _cleaned(self.cleaner, row.to_json())
-        if not self.with_texts and row.seen is not None:
-            clean["seen"] = {name: list(map(withheld, seen)) for name, seen in row.seen.items()}
-
-        return clean
-
-    def _seal_rows(self, name: str, header: Json, rows: Iterable[Json]) -> None:
-        lines = [sealed_line(header, {"header": header})]
-        self.lines[name] = lines + [sealed_line(header, row) for row in rows]
-
-    def _digest(self, ids: Sequence[str], name: str) -> str:
-        seals = {}
-        for line in self.lines[name][1:]:
-            row = json.loads(line)
-            seals[row["id"]] = row["seal"]
-
-        return rows_digest(ids, seals)
-
-    def texts(self) -> dict[str, bytes]:
-        """The lines of the texts, by reference: all of them if the data may be redistributed,
-        otherwise only the texts of replies, and the structure of the others.
-        """
-        lines: dict[str, bytes] = {}
-        for ref, is_reply in references(self.answers, self.ingests):
-            self._add_text(ref, lines, show=is_reply or self.with_texts)
-
-        return lines
-
-    def _add_text(self, ref: str, lines: dict[str, bytes], *, show: bool) -> None:
-        if ref in lines:
-            return
-
-        stored = self.stored.read_stored(ref)
-        if isinstance(stored, Joined):
-            entry = {"id": ref, "join": stored.separator, "parts": list(stored.parts)}
-            lines[ref] = json_line(entry, (",", ":")).encode()
-            for part in stored.parts:
-                self._add_text(part, lines, show=show)
-        elif stored is not None:
-            kept: Json = {WITHHELD: True}
-            if show:
-                clean = self.cleaner.text(stored)
-                # A text with replacements no longer matches its reference.
-                if reference(clean) == ref:
-                    kept = {"text": clean}
-
-            lines[ref] = json_line({"id": ref, **kept}, (",", ":")).encode()
+    return digests
 
 
 def _cleaned(cleaner: Cleaner, row: Json) -> Json:

@@ -163,7 +163,8 @@ def test_totals_of_older_imports_may_cover_only_the_judge(tmp_path: Path) -> Non
 def test_missing_or_rewritten_text_is_found(packed: Packed, tmp_path: Path) -> None:
     path, entries = tmp_path / "edited.memeval", entries_of(packed.path)
     first, *others = entries["texts.jsonl"].splitlines(keepends=True)
-    for lines in (others, [first.replace(b'"id":', b'"id": '), *others]):
+    spaced, longer = first.replace(b'"id":', b'"id": '), first.replace(b"}", b',"more":1}')
+    for lines in (others, [spaced, *others], [longer, *others]):
         entries["texts.jsonl"] = b"".join(lines)
         write_entries(path, rewritten(entries, packed.runs[0].key))
         assert any("texts.jsonl" in line for line in next(verify_package(path)).problems)
