@@ -1,13 +1,14 @@
 """Accuracy against cost: a picture for each price, with names that overlap nothing."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from unicodedata import east_asian_width
 
 from msgspec import Struct
 
 from memeval.metrics.formats import percent
 from memeval.packages.board.records import BoardRow
-from memeval.report.plots.labelling import Box, PlotArea, offsets
+from memeval.report.plots.labelling import PlotArea, needs_line, place_name
 from memeval.report.plots.model import INK, Mark, MarkStyle, Panel
 from memeval.report.plots.prices import frontier_panel, prices
 from memeval.results.summary import Share
@@ -47,7 +48,7 @@ class Name(Struct, frozen=True):
     @property
     def leads(self) -> bool:
         """Whether it needs a line to its point."""
-        return abs(self.down) > 1.6 * LINE
+        return needs_line(self.down, LINE)
 
 
 class Scatter(Struct, frozen=True):
@@ -90,10 +91,9 @@ def _names(panel: Panel) -> Iterator[Name]:
     """A place for each name, those of the frontier first, that is free at every width; a name
     without one is left out.
     """
-    rooms = {}
-    for width in WIDTHS:
-        obstacles = list(_obstacles(panel, width))
-        rooms[width] = PlotArea((0, 0, width, HEIGHT), obstacles)
+    areas = [PlotArea((0, 0, width, HEIGHT), partial(_pixels, panel, width)) for width in WIDTHS]
+    for area in areas:
+        area.keep_clear(panel.marks, across=6, up=6, interval=2)
 
     order = sorted(panel.marks, key=lambda mark: (not mark.is_best, -mark.y, mark.name))
     for mark in order[:MOST_NAMED]:
@@ -103,16 +103,12 @@ def _names(panel: Panel) -> Iterator[Name]:
             text = f"{text[: LONGEST_NAME // 2]}…{text[1 - LONGEST_NAME // 2 :]}"
 
         wide = sum(map(_letter_width, text))
-        for right, down in offsets(wide, LINE):
-            boxes = {width: _box(panel, mark, width, (right, down, wide)) for width in WIDTHS}
-            if all(rooms[width].has_place(box) for width, box in boxes.items()):
-                for width, box in boxes.items():
-                    rooms[width].taken.append(box)
-
-                is_left = right + wide < 0
-                near = right + wide if is_left else right
-                yield Name(mark, text, round(near, 1), round(down, 1), is_left)
-                break
+        offset = place_name(mark, (wide, LINE), areas)
+        if offset is not None:
+            right, down = offset
+            is_left = right + wide < 0
+            near = right + wide if is_left else right
+            yield Name(mark, text, round(near, 1), round(down, 1), is_left)
 
 
 def _letter_width(one: str) -> float:
@@ -122,24 +118,6 @@ def _letter_width(one: str) -> float:
     return NARROW if one in "fijlrtI.,:;|' ()[]" else LETTER
 
 
-def _pixels_of(panel: Panel, x: float, y: float, width: int) -> tuple[float, float]:
+def _pixels(panel: Panel, width: int, x: float, y: float) -> tuple[float, float]:
     """Pixels from the left and from the top."""
     return panel.across.at(x) / 100 * width, (100 - panel.up.at(y)) / 100 * HEIGHT
-
-
-def _obstacles(panel: Panel, width: int) -> Iterator[Box]:
-    """Boxes that points and their intervals occupy."""
-    for mark in panel.marks:
-        left, top = _pixels_of(panel, mark.x, mark.y, width)
-        yield left - 6, top - 6, left + 6, top + 6
-        if mark.low is not None and mark.high is not None:
-            _, upper = _pixels_of(panel, mark.x, mark.high, width)
-            _, lower = _pixels_of(panel, mark.x, mark.low, width)
-            yield left - 2, upper, left + 2, lower
-
-
-def _box(panel: Panel, mark: Mark, width: int, offset: tuple[float, float, float]) -> Box:
-    right, down, wide = offset
-    left, middle = _pixels_of(panel, mark.x, mark.y, width)
-    top = middle + down - LINE / 2
-    return left + right, top, left + right + wide, top + LINE

@@ -21,10 +21,9 @@ from matplotlib.font_manager import get_font_names
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
-from matplotlib.text import Annotation
 from msgspec.structs import replace
 
-from memeval.report.plots.labelling import Box, PlotArea, offsets
+from memeval.report.plots.labelling import PlotArea, needs_line, place_name
 from memeval.report.plots.model import (
     GREY,
     INK,
@@ -350,19 +349,14 @@ def add_names(axes: Axes, panel: Panel) -> None:
     A thin line leads to a name that is not next to its mark. A name for which there is no room is
     left out.
     """
-    pixels = DPI / 72
     frame = axes.get_window_extent()
-    area = PlotArea((frame.x0, frame.y0, frame.x1, frame.y1))
-    for mark in panel.marks:
-        left, middle = pixels_of(axes, panel, mark.x, mark.y)
-        area.taken.append(
-            (left - 4 * pixels, middle - 5 * pixels, left + 4 * pixels, middle + 5 * pixels)
-        )
-        if mark.low is not None and mark.high is not None:
-            bottom = pixels_of(axes, panel, mark.x, mark.low)[1]
-            top = pixels_of(axes, panel, mark.x, mark.high)[1]
-            area.taken.append((left - 2 * pixels, bottom, left + 2 * pixels, top))
 
+    def at(x: float, y: float) -> tuple[float, float]:
+        left, up = axes.transData.transform((panel.across.at(x), panel.up.at(y)))
+        return left, up
+
+    area = PlotArea((frame.x0, frame.y0, frame.x1, frame.y1), at, unit=DPI / 72)
+    area.keep_clear(panel.marks, across=4, up=5, interval=2)
     for mark in panel.marks:
         # On its mark at first, to measure its size.
         label = axes.annotate(
@@ -376,46 +370,23 @@ def add_names(axes: Axes, panel: Panel) -> None:
             zorder=4,
             path_effects=[withStroke(linewidth=3, foreground="white")],
         )
-        place_label(axes, label, area)
-
-
-def pixels_of(axes: Axes, panel: Panel, x: float, y: float) -> tuple[float, float]:
-    """Pixels from the left and from the bottom, which are known once the layout is fixed."""
-    left, up = axes.transData.transform((panel.across.at(x), panel.up.at(y)))
-    return left, up
-
-
-def place_label(axes: Axes, label: Annotation, area: PlotArea) -> None:
-    """Moves a name to the nearest free place, or removes it if there is none."""
-    pixels = DPI / 72
-    extent = label.get_window_extent()
-    width, height = extent.width / pixels, extent.height / pixels
-    x, y = axes.transData.transform(label.xy)
-
-    for dx, dy in offsets(width, height):
-        left, bottom = x + dx * pixels, y + dy * pixels - extent.height / 2
-        box: Box = (left, bottom, left + extent.width, bottom + extent.height)
-        if not area.has_place(box):
+        extent = label.get_window_extent()
+        offset = place_name(mark, (extent.width, extent.height), [area])
+        if offset is None:
+            label.remove()
             continue
 
-        area.taken.append(box)
-        label.set_position((dx, dy))
-        # A name that is not next to its point needs a line to it.
-        if abs(dy) > 1.6 * height:
-            near_end = dx if dx > 0 else min(0.0, dx + width)
-            line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
-            axes.annotate(
-                "",
-                label.xy,
-                xytext=(near_end, dy),
-                textcoords="offset points",
-                arrowprops=line,
-                zorder=1,
-            )
+        label.set_position(offset)
+        (right, rise), width = offset, extent.width / area.unit
+        if needs_line(rise, extent.height / area.unit):
+            near_end = right if right > 0 else min(0.0, right + width)
+            add_leader(axes, label.xy, (near_end, rise))
 
-        return
 
-    label.remove()
+def add_leader(axes: Axes, point: tuple[float, float], end: tuple[float, float]) -> None:
+    """Adds a thin line from a point to the end of its name, an offset in points."""
+    line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
+    axes.annotate("", point, xytext=end, textcoords="offset points", arrowprops=line, zorder=1)
 
 
 def warm_up() -> None:
