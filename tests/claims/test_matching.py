@@ -96,11 +96,11 @@ def test_a_run_of_the_same_protocol_is_comparable() -> None:
         ({"questions": 41}, "questions: 40 here, 41 there"),
         ({"categories": (1, 2, 3, 5)}, "questions: 44 here, 40 there"),
         ({"averaged": "cases"}, "averaged over conversations there"),
-        ({"judge_model": "large"}, "judged by openai/small here, by large there"),
+        ({"judge_model": "large"}, "judge model: small here, large there"),
         ({"judge_prompt_sha256": "ef" * 32}, "the judge's prompt"),
         ({"judge_prompt_sha256": None, "judge_like": "llm"}, "with a different wording"),
         ({"judge_prompt_sha256": None}, "judge llm here, a different one there: strict"),
-        ({"reader_model": "large"}, "answered by openai/small here, by large there"),
+        ({"reader_model": "large"}, "reader: small here, large there"),
         ({"reader_prompt_sha256": "00" * 32}, "the answer prompt"),
     ],
 )
@@ -207,7 +207,7 @@ def test_imported_and_recorded_runs_disclose_only_what_is_known() -> None:
     assert not any("extractive" in reason for reason in match.reasons)
 
     (match,) = match_claim(claim(judge_model="large"), imported)
-    assert match.reasons[0] == "judged by small here, by large there"
+    assert match.reasons[0] == "judge model: small here, large there"
     shown = disclosures(imported)
     assert shown["judge"].startswith("small, recorded in the answer file")
     assert "dataset.sample=40" in shown["questions"]

@@ -155,8 +155,9 @@ def claimed_rows(protocol: Protocol, summary: RunSummary) -> list[CategoryResult
 
 def _aspects(claim: Claim, figure: ClaimedFigure, summary: RunSummary) -> Iterator[Aspect]:
     protocol = claim.protocol
+    labels = str(summary.params.get("dataset.labels", "original"))
     yield _data(protocol, summary)
-    yield _labels(protocol, summary)
+    yield _stated_aspect("labels", protocol.labels, labels)
     yield _questions(protocol, figure, summary)
     yield _categories(protocol, figure, summary)
     if protocol.averaged != "questions":
@@ -193,23 +194,14 @@ def _data(protocol: Protocol, summary: RunSummary) -> Aspect:
     return Aspect("data", Sameness.OTHER, f"a different data file: {shown}")
 
 
-def _labels(protocol: Protocol, summary: RunSummary) -> Aspect:
-    return _stated_aspect(
-        "labels", protocol.labels, str(summary.params.get("dataset.labels", "original"))
-    )
-
-
 def _questions(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:
     rows: Sequence[CategoryResult] = claimed_rows(protocol, summary)
     if figure.metric not in JUDGED:
         # Such a metric covers everything that was asked, and can't be split by category.
         rows = summary.categories
 
-    if protocol.questions is None:
-        text = "the source does not state the number of questions"
-        return Aspect("questions", Sameness.NOT_DISCLOSED, text)
-
-    return _stated_aspect("questions", f"{protocol.questions:,}", f"{sum(row.n for row in rows):,}")
+    claimed = None if protocol.questions is None else f"{protocol.questions:,}"
+    return _stated_aspect("questions", claimed, f"{sum(row.n for row in rows):,}")
 
 
 def _categories(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:
@@ -270,7 +262,7 @@ def _judge(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
         return
 
     yield _judge_prompt(protocol, own, summary)
-    yield _judge_model(protocol, own)
+    yield _model("judge model", protocol.judge_model, own.model or "none")
     yield _stated_aspect("judge's requests", protocol.judge_request, dict(own.request))
     yield _stated_aspect("judgings of each answer", protocol.judge_repeats, own.repeats)
 
@@ -301,15 +293,7 @@ def _recorded_judge(protocol: Protocol, own: JudgeIdentity) -> Iterator[Aspect]:
         f"({described})"
     )
     yield Aspect("judge", Sameness.NOT_DISCLOSED, text)
-    yield _judge_model(protocol, own)
-
-
-def _judge_model(protocol: Protocol, own: JudgeIdentity) -> Aspect:
-    if protocol.judge_model is None:
-        text = "the source does not say which model judges"
-        return Aspect("judge model", Sameness.NOT_DISCLOSED, text)
-
-    return _same_model("judge model", "judged", own.model or "no model", protocol.judge_model)
+    yield _model("judge model", protocol.judge_model, own.model or "none")
 
 
 def _judge_prompt(protocol: Protocol, own: JudgeIdentity, summary: RunSummary) -> Aspect:
@@ -341,12 +325,7 @@ def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
         return
 
     own = str(summary.params.get("llm.model") or summary.params.get("llm") or "")
-    if protocol.reader_model is None:
-        text = "the source does not say which model answers"
-        yield Aspect("reader", Sameness.NOT_DISCLOSED, text)
-    else:
-        yield _same_model("reader", "answered", own, protocol.reader_model)
-
+    yield _model("reader", protocol.reader_model, own)
     sha256 = protocol.reader_prompt_sha256
     if sha256 is None:
         text = "it can't be checked whether the answer prompt is the same"
@@ -360,10 +339,7 @@ def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
     yield _stated_aspect("reader's settings", protocol.reader_settings, own_settings)
 
 
-def _same_model(name: str, verb: str, own: str, claimed: str) -> Aspect:
+def _model(name: str, claimed: str | None, own: str) -> Aspect:
     # Providers put their name before the model's. A dated version has a different name, so it
     # counts as a different model.
-    if own.rpartition("/")[2] == claimed:
-        return Aspect(name, Sameness.SAME, f"{verb} by {claimed}")
-
-    return Aspect(name, Sameness.OTHER, f"{verb} by {one_line(own)} here, by {claimed} there")
+    return _stated_aspect(name, claimed, own.rpartition("/")[2])
