@@ -6,9 +6,15 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from memeval.comparison.records import CaseDifference, CategoryDifference, Difference
-from memeval.comparison.scores import RunScores, cases_of, deltas_of, weights_of
+from memeval.comparison.scores import (
+    RunScores,
+    cases_of,
+    deltas_of,
+    difference_on,
+    weights_of,
+)
+from memeval.datasets.grouping import group
 from memeval.statistics.clusters import cluster_sums
-from memeval.statistics.differences import clustered_difference
 from memeval.statistics.proportions import mcnemar_p
 from memeval.text.shown import natural_order
 
@@ -29,10 +35,8 @@ def difference_between(
     """
     common = scores.common(other)
     changes = deltas_of(scores.values, other.values, common)
-    cases, weights = cases_of(scores, common), weights_of(scores, common)
-    result = clustered_difference(changes, cases, weights, most=most)
-    assert result is not None, "they have questions in common: see `protocol`"
-
+    # There are some: see `protocol`.
+    result = difference_on(common, scores, scores.values, other.values, most=most)
     first_alone = second_alone = mcnemar = None
     # Only for values that are right or wrong: an average of repeats is neither.
     values = {*map(scores.values.get, common), *map(other.values.get, common)}
@@ -40,7 +44,6 @@ def difference_between(
         first_alone, second_alone = changes.count(1.0), changes.count(-1.0)
         mcnemar = mcnemar_p(first_alone, second_alone)
 
-    deltas = dict(zip(common, changes, strict=True))
     return Difference(
         first=names[0],
         second=names[1],
@@ -51,8 +54,8 @@ def difference_between(
         first_alone=first_alone,
         second_alone=second_alone,
         mcnemar_p=mcnemar,
-        categories=tuple(_by_category(scores, deltas, titles, most)),
-        cases=tuple(_by_case(scores, deltas)),
+        categories=tuple(_by_category(scores, other, titles, most)),
+        cases=tuple(_by_case(scores, dict(zip(common, changes, strict=True)))),
         forced=forced,
     )
 
@@ -64,22 +67,15 @@ def same_values(scores: RunScores, other: RunScores) -> bool:
 
 
 def _by_category(
-    scores: RunScores, deltas: Mapping[str, float], titles: Mapping[str, str], most: float | None
+    scores: RunScores, other: RunScores, titles: Mapping[str, str], most: float | None
 ) -> Iterator[CategoryDifference]:
-    # Within a category all weights of a sample are equal.
-    rows: dict[str, tuple[list[float], list[str]]] = {}
-    for question, delta in deltas.items():
-        asked = scores.questions[question]
-        values, cases = rows.setdefault(asked.category, ([], []))
-        values.append(delta)
-        cases.append(asked.case_id)
-
+    groups = group((scores.questions[name].category, name) for name in scores.common(other))
     # Categories come in the order of the data set, not in that of the first questions.
-    for category in sorted(rows, key=natural_order):
-        result = clustered_difference(*rows[category], most=most)
-        if result is not None:
-            # Described, not tested: among many categories one always has a small p.
-            yield CategoryDifference(titles[category], replace(result, p=None))
+    for category in sorted(groups, key=natural_order):
+        names = groups[category]
+        result = difference_on(names, scores, scores.values, other.values, most=most)
+        # Described, not tested: among many categories one always has a small p.
+        yield CategoryDifference(titles[category], replace(result, p=None))
 
 
 def _by_case(scores: RunScores, deltas: Mapping[str, float]) -> Iterator[CaseDifference]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from memeval.metrics.metric import Metric
 from memeval.results import Record, is_imported
 from memeval.results.run import Run
+from memeval.statistics.differences import ClusteredDifference, clustered_difference
 from memeval.statistics.means import mean, sample_std
 
 
@@ -50,6 +51,11 @@ class RunScores(Struct, frozen=True):
         """The questions that have a value in both runs."""
         return [question for question in self.values if question in other.values]
 
+    @property
+    def mean(self) -> float | None:
+        """The mean over the questions that have a value; None if there are none."""
+        return mean(self.values.values(), weights_of(self, self.values))
+
 
 def deltas_of(
     values: Mapping[str, float], others: Mapping[str, float], questions: Iterable[str]
@@ -79,6 +85,25 @@ def _asks_same(question: AskedQuestion, other: AskedQuestion | None) -> bool:
 def weights_of(scores: RunScores, questions: Iterable[str]) -> list[float]:
     """The number of questions that each question represents."""
     return [scores.questions[question].weight for question in questions]
+
+
+def difference_on(
+    questions: Sequence[str],
+    scores: RunScores,
+    values: Mapping[str, float],
+    others: Mapping[str, float],
+    *,
+    most: float | None = None,
+) -> ClusteredDifference:
+    """Values minus others on some questions of `scores`, at least one, with its uncertainty.
+
+    `most` is the largest possible difference.
+    """
+    deltas = deltas_of(values, others, questions)
+    cases, weights = cases_of(scores, questions), weights_of(scores, questions)
+    result = clustered_difference(deltas, cases, weights, most=most)
+    assert result is not None, "there are questions"
+    return result
 
 
 def read_scores(run: Run, metric: Metric) -> RunScores:

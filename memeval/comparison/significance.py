@@ -15,7 +15,6 @@ from memeval.comparison.records import (
 from memeval.comparison.scores import RunScores, cases_of, deltas_of, weights_of
 from memeval.statistics.clusters import cluster_sums
 from memeval.statistics.flips import max_t_ps
-from memeval.statistics.means import mean
 from memeval.statistics.multiple import benjamini_hochberg, compact_letters
 
 MOST_LETTERED = 20
@@ -74,7 +73,7 @@ def letters_of(
     for members in groups_of(differences):
         own = [row for pair, row in differences.items() if pair[0] in members]
         if not are_too_few(own):
-            groups.append(sorted(members, key=lambda number: -_mean(scores[number])))
+            groups.append(sorted(members, key=lambda number: -(scores[number].mean or 0.0)))
 
     ranked = list(chain.from_iterable(groups))
     if len(ranked) < 2:
@@ -113,10 +112,6 @@ def _alike_pairs(
             alike.append(pair)
 
     return alike
-
-
-def _mean(scores: RunScores) -> float:
-    return mean(scores.values.values(), weights_of(scores, scores.values)) or 0.0
 
 
 def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float]]:

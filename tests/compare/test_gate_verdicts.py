@@ -62,8 +62,8 @@ def test_loss_whose_interval_excludes_zero_is_worse(tmp_path: Path) -> None:
     result = judged(baseline_from(good), bad)
     assert (result.outcome, result.status) == (GateOutcome.WORSE, 1)
     # The golden values of S = 5 4 6 3 2 7, n = 10 each, with the sign reversed.
-    assert result.change is not None and result.change.result.p == 0.03125
-    assert (result.change.result.low, result.change.result.high) == pytest.approx((-0.7, -0.2))
+    assert result.change is not None and result.change.p == 0.03125
+    assert (result.change.low, result.change.high) == pytest.approx((-0.7, -0.2))
     assert (result.before, result.now) == pytest.approx((35 / 60, 8 / 60))
     worse = "Worse than the baseline: −45.0 [−70.0, −20.0] points of accuracy (p .031)"
     assert worse in gate_of(baseline_from(good), bad, result).sentence
@@ -84,7 +84,7 @@ def test_too_few_conversations_are_inconclusive_and_not_non_inferior(tmp_path: P
     shown = gate_of(baseline_from(good), none, result).markdown
     assert "now 0.0 %, baseline" in shown and shown.count("too few") == 1
     assert (result.outcome, result.status) == (GateOutcome.INCONCLUSIVE, 0)
-    assert result.change is not None and result.change.result.low is None
+    assert result.change is not None and result.change.low is None
     few = "5 conversations are too few to show any difference; 10 would show"
     assert few in gate_of(baseline_from(good), none, result).sentence
     demanded = judged(baseline_from(good), all_wrong(tmp_path), non_inferior=0.2)
@@ -103,7 +103,7 @@ def test_interval_around_zero_is_inconclusive_and_may_be_inferior(
     baseline = baseline_from(before)
     result = judged(baseline, after)
     assert (result.outcome, result.status) == (GateOutcome.INCONCLUSIVE, 0)
-    assert result.change is not None and result.change.result.low == pytest.approx(-0.2)
+    assert result.change is not None and result.change.low == pytest.approx(-0.2)
     smallest = "The smallest difference this data could reliably detect is"
     assert smallest in gate_of(baseline, after, result).sentence
     assert judged(baseline, after, non_inferior=0.2).outcome is GateOutcome.INFERIOR
@@ -133,7 +133,7 @@ def test_gate_and_compare_agree_on_the_same_two_runs(tmp_path: Path) -> None:
         gate = judged(baseline_from(before), now)
         comparison = compare_runs([before, now], ACCURACY)
         (difference,) = comparison.differences
-        assert gate.change is not None and gate.change.result == difference.result
+        assert gate.change is not None and gate.change == difference.result
         outcomes.add(gate.outcome)
         assert (gate.outcome in (GateOutcome.WORSE, GateOutcome.BETTER)) is difference.is_shown
         assert ("is lower" in compared_in_words(comparison, difference)) is (

@@ -204,7 +204,7 @@ def test_a_difference_is_the_same_everywhere(pair: list[Run], tmp_path: Path) ->
     assert exact == [result.mean, result.low, result.high, result.mde, result.p]
 
     gate = judged(pair)
-    assert gate.change is not None and gate.change.result == result
+    assert gate.change is not None and gate.change == result
     assert gate.outcome is GateOutcome.BETTER
     before = baseline_of(pair[0], ACCURACY, read_scores(pair[0], ACCURACY), ())
     verdict = Gate(pair[1], before, ACCURACY, GateRules(), gate)

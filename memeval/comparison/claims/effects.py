@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from memeval.comparison.claims.matching import Match, claimed_rows, rests_on_answers
 from memeval.comparison.claims.records import JUDGED
-from memeval.comparison.scores import RunScores, cases_of, deltas_of, read_scores, weights_of
+from memeval.comparison.scores import RunScores, difference_on, read_scores, weights_of
 from memeval.datasets.grouping import group
 from memeval.datasets.lint.records import differing_settings
 from memeval.metrics.registry import metric_named
@@ -20,7 +20,6 @@ from memeval.report.differences import setting_value
 from memeval.results import HYPOTHESES_FILE, is_same_judge, judge_shown
 from memeval.results.run import Run
 from memeval.statistics.clusters import weighted_mean
-from memeval.statistics.differences import clustered_difference
 from memeval.statistics.means import mean
 from memeval.text.shown import counted, natural_order, one_line
 
@@ -100,8 +99,7 @@ def _names(scores: RunScores, categories: Collection[str]) -> list[str]:
 
 def _mean_percent(scores: RunScores) -> float | None:
     """The mean over questions, in per cent."""
-    value = mean(scores.values.values(), weights_of(scores, scores.values))
-    return None if value is None else 100 * value
+    return None if scores.mean is None else 100 * scores.mean
 
 
 def _of_answers(match: Match, run: Run, asked: RunScores, known: Sequence[Run]) -> Iterator[Effect]:
@@ -180,16 +178,14 @@ def _paired_effect(
 ) -> Iterator[Effect]:
     """The change on the questions that have both values, with its interval."""
     common = [name for name in answers.values if name in others]
-    deltas = deltas_of(others, answers.values, common)
-    cases, weights = cases_of(answers, common), weights_of(answers, common)
-    result = clustered_difference(deltas, cases, weights)
-    if result is None:
+    if not common:
         return
 
+    result = difference_on(common, answers, others, answers.values)
     if len(common) < len(answers.values):
         text += f", on {len(common):,} of {len(answers.values):,} questions"
 
-    value = 100 * weighted_mean([others[name] for name in common], weights)
+    value = 100 * weighted_mean([others[name] for name in common], weights_of(answers, common))
     low, high = result.low, result.high
     if low is not None and high is not None:
         low, high = 100 * low, 100 * high

@@ -10,7 +10,6 @@ from memeval.comparison.gating.verdict import (
     BROKEN_STATUS,
     FINE,
     WORSE_STATUS,
-    GatedChange,
     GateOutcome,
     GateResult,
     GateRules,
@@ -23,10 +22,13 @@ from memeval.report.escaping import inline
 from memeval.report.junit import JunitCase, as_junit
 from memeval.report.tables import table
 from memeval.results.run import Run
+from memeval.statistics.differences import ClusteredDifference
 from memeval.text.redaction import redacted_in
 from memeval.text.shown import counted, one_line, some_of
 
 JSON_VERSION = 1
+ALL = "all questions"
+"""Name of the difference over all questions, next to those of the categories."""
 MARKS = {FINE: "PASS", WORSE_STATUS: "FAIL", BROKEN_STATUS: "BROKEN"}
 MOST_LISTED = 20
 """Maximum questions that Markdown lists; the JSON has all."""
@@ -63,7 +65,7 @@ class Gate:
         failed = _failed_questions(result)
         # As the user wrote it: .04 points must not become 0.0.
         limit = f"{100 * (rules.non_inferior or 0):g}"
-        difference = result.change.result
+        difference = result.change
         tested = f"{amount} (p {probability(difference.p)})"
         inconclusive = (
             f"Inconclusive, which does not prove equality: no difference is shown: {amount}."
@@ -111,8 +113,9 @@ class Gate:
         ]
         lines += table(("", "baseline", "now"), rows)
         if result.change is not None:
-            changes = [result.change, *result.categories]
-            lines += ["", *table(("", "questions", "Δ points [95 %]"), map(_row, changes))]
+            changes = [_row(ALL, result.change)]
+            changes += [_row(row.category, row.result) for row in result.categories]
+            lines += ["", *table(("", "questions", "Δ points [95 %]"), changes)]
             lines += ["", f"- {inline(_remark(result.change))}"]
 
         for title, names in (("Worse", result.lost), ("Better", result.gained)):
@@ -147,13 +150,13 @@ class Gate:
         elif result.outcome in (GateOutcome.WORSE, GateOutcome.INFERIOR):
             problem = "failure"
 
-        cases = [JunitCase("all questions", self.sentence, problem)]
+        cases = [JunitCase(ALL, self.sentence, problem)]
         is_worse, unit = result.outcome is GateOutcome.WORSE, POINTS.name
-        for change in result.categories:
-            on = counted(change.result.count, "question")
-            words = f"{_points(change)} points of {metric.name}, {on}"
-            problem = "failure" if is_worse and is_loss(change.result, metric) else None
-            cases.append(JunitCase(f"category {change.name}", words, problem))
+        for row in result.categories:
+            on = counted(row.result.count, "question")
+            words = f"{_points(row.result)} points of {metric.name}, {on}"
+            problem = "failure" if is_worse and is_loss(row.result, metric) else None
+            cases.append(JunitCase(f"category {row.category}", words, problem))
 
         for question in result.must_pass:
             now, before = with_unit(question.now, unit), with_unit(question.before, unit)
@@ -169,7 +172,7 @@ class Gate:
         tokens, cost_usd = tokens_and_usd(run.summary)
         difference = p = None
         if result.change is not None:
-            difference, p = _change_json(result.change), result.change.result.p
+            difference, p = _change_json(ALL, result.change), result.change.p
 
         settings = changed_settings(baseline, run)
         members = ("name", "baseline", "now")
@@ -185,7 +188,7 @@ class Gate:
             "baseline": {"key": baseline.run_key, "name": baseline.name, "value": result.before},
             "difference": difference,
             "p": p,
-            "categories": list(map(_change_json, result.categories)),
+            "categories": [_change_json(row.category, row.result) for row in result.categories],
             "must_pass": list(map(asdict, result.must_pass)),
             "settings": [dict(zip(members, row, strict=True)) for row in settings],
             "lost": list(result.lost),
@@ -203,14 +206,14 @@ def headline(result: GateResult, baseline: Baseline) -> str:
         return ""
 
     now, before = with_unit(result.now, POINTS.name), with_unit(result.before, POINTS.name)
-    common = result.change.result.count
+    common = result.change.count
     on = f", on the {common:,} questions that both scored" * (common < len(baseline.values))
     return f"now {now}, baseline {before}{on}."
 
 
-def _points(change: GatedChange) -> str:
+def _points(change: ClusteredDifference) -> str:
     """`−4.1 [−6.0, −2.2]`."""
-    return with_interval(change.result, POINTS.name, signed=True)
+    return with_interval(change, POINTS.name, signed=True)
 
 
 def _failed_questions(result: GateResult) -> list[str]:
@@ -231,26 +234,25 @@ def changed_settings(baseline: Baseline, run: Run) -> list[tuple[str, str, str]]
     return changed
 
 
-def _remark(change: GatedChange) -> str:
+def _remark(change: ClusteredDifference) -> str:
     return (
-        f"Intervals and p ({probability(change.result.p)}) come from flipping the signs of whole "
-        f"conversations ({change.result.groups} here). Categories are described, not tested."
+        f"Intervals and p ({probability(change.p)}) come from flipping the signs of whole "
+        f"conversations ({change.groups} here). Categories are described, not tested."
     )
 
 
-def _row(change: GatedChange) -> tuple[str, ...]:
-    name, points = inline(one_line(change.name)), inline(_points(change))
-    return name, count(change.result.count), points
+def _row(name: str, change: ClusteredDifference) -> tuple[str, ...]:
+    return inline(one_line(name)), count(change.count), inline(_points(change))
 
 
-def _change_json(change: GatedChange) -> dict[str, Any]:
+def _change_json(name: str, change: ClusteredDifference) -> dict[str, Any]:
     return {
-        "name": change.name,
-        "questions": change.result.count,
-        "conversations": change.result.groups,
-        "mean": change.result.mean,
-        "low": change.result.low,
-        "high": change.result.high,
-        "se": change.result.se,
-        "mde": change.result.mde,
+        "name": name,
+        "questions": change.count,
+        "conversations": change.groups,
+        "mean": change.mean,
+        "low": change.low,
+        "high": change.high,
+        "se": change.se,
+        "mde": change.mde,
     }

@@ -8,13 +8,15 @@ from msgspec import Struct
 
 from memeval.comparison.gating.baseline import LABELS, Baseline, judge_of
 from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, low_coverage, other_judge
-from memeval.comparison.scores import RunScores, cases_of, deltas_of, weights_of
+from memeval.comparison.records import CategoryDifference
+from memeval.comparison.scores import RunScores, difference_on, weights_of
+from memeval.datasets.grouping import group
 from memeval.metrics.formats import coverage_percent
 from memeval.metrics.metric import Metric
 from memeval.results import is_same_judge
 from memeval.results.run import Run
 from memeval.statistics.clusters import weighted_mean
-from memeval.statistics.differences import ClusteredDifference, clustered_difference
+from memeval.statistics.differences import ClusteredDifference
 from memeval.text.shown import one_line
 
 FINE, WORSE_STATUS, BROKEN_STATUS = 0, 1, 3
@@ -48,14 +50,6 @@ class GateRules(Struct, frozen=True):
     """As a share: a loss this large must be ruled out; None: no such requirement."""
 
 
-class GatedChange(Struct, frozen=True):
-    """Now minus the baseline, on a group of questions."""
-
-    name: str
-    result: ClusteredDifference
-    """From the same flips as in `compare`, so that the two can't contradict each other."""
-
-
 class MustPass(Struct, frozen=True):
     """A question that must pass."""
 
@@ -72,11 +66,14 @@ class GateResult(Struct, frozen=True):
     outcome: GateOutcome
     reasons: tuple[str, ...]
     """Reasons for `broken`."""
-    change: GatedChange | None = None
+    change: ClusteredDifference | None = None
+    """Now minus the baseline, from the same flips as in `compare`, so that the two can't contradict
+    each other.
+    """
     before: float | None = None
     """The baseline's mean over the questions that both scored; `now` is the run's."""
     now: float | None = None
-    categories: tuple[GatedChange, ...] = ()
+    categories: tuple[CategoryDifference, ...] = ()
     must_pass: tuple[MustPass, ...] = ()
     lost: tuple[str, ...] = ()
     """Questions whose value is worse."""
@@ -116,7 +113,7 @@ def judge_run(
     if reasons:
         return GateResult(GateOutcome.BROKEN, tuple(reasons), must_pass=tuple(passes))
 
-    change = _change("all questions", common, baseline, scores)
+    change = difference_on(common, scores, now, before, most=1.0)
     lost = [name for name in common if now[name] < before[name]]
     gained = [name for name in common if now[name] > before[name]]
     if not metric.more_is_better:
@@ -125,7 +122,7 @@ def judge_run(
     # Both means use today's weights, so that their difference is that of the verdict.
     weights = weights_of(scores, common)
     return GateResult(
-        outcome=_outcome(as_gain(change.result, metric), rules, passes),
+        outcome=_outcome(as_gain(change, metric), rules, passes),
         reasons=(),
         change=change,
         before=weighted_mean([before[name] for name in common], weights),
@@ -160,13 +157,11 @@ def _must_pass(name: str, before: float | None, now: float | None, metric: Metri
 
 def _by_category(
     questions: Sequence[str], baseline: Baseline, scores: RunScores
-) -> Iterator[GatedChange]:
-    groups: dict[str, list[str]] = {}
-    for name in questions:
-        groups.setdefault(scores.questions[name].category_name, []).append(name)
-
+) -> Iterator[CategoryDifference]:
+    groups = group((scores.questions[name].category_name, name) for name in questions)
     for name in sorted(groups):
-        yield _change(name, groups[name], baseline, scores)
+        result = difference_on(groups[name], scores, scores.values, baseline.values, most=1.0)
+        yield CategoryDifference(name, result)
 
 
 def _outcome(
@@ -256,13 +251,3 @@ def _not_comparable(
     )
     if weighted:
         yield f"different weights of {weighted:,} questions: a different sample"
-
-
-def _change(
-    name: str, questions: Sequence[str], baseline: Baseline, scores: RunScores
-) -> GatedChange:
-    deltas = deltas_of(scores.values, baseline.values, questions)
-    cases, weights = cases_of(scores, questions), weights_of(scores, questions)
-    result = clustered_difference(deltas, cases, weights, most=1.0)
-    assert result is not None, "there are questions"
-    return GatedChange(name, result)
