@@ -93,6 +93,12 @@ def test_a_question_without_an_answer_keeps_its_explanation(tmp_path: Path) -> N
     )
 
 
+def test_a_flag_that_an_export_wrote_as_null_is_no_flag(tmp_path: Path) -> None:
+    sessions = [[{**turn, "has_answer": turn.get("has_answer")} for turn in TEA], SEA]
+    with_null = only(tmp_path, haystack_sessions=sessions)
+    assert with_null.questions[0].evidence == only(tmp_path).questions[0].evidence
+
+
 def test_integer_answer_becomes_a_string(tmp_path: Path) -> None:
     assert only(tmp_path, answer=5).questions[0].gold == ("5",)
 

@@ -159,8 +159,8 @@ def _evidence(ordered: Sequence[_DatedSession]) -> tuple[str, ...]:
     flagged = []
     for number, dated in enumerate(ordered, start=1):
         for position, turn in dated.turns:
-            flag = turn.values.get("has_answer", False)
-            if not isinstance(flag, bool):
+            flag = turn.values.get("has_answer")
+            if not isinstance(flag, bool | None):
                 raise turn.wrong("has_answer", f"is {kind_of(flag)}, not a boolean")
             if flag:
                 flagged.append(f"s{number}:{position}")
