@@ -72,6 +72,12 @@ def legend(comparison: Comparison) -> list[str]:
             "clustered one."
         )
 
+    if any(difference.result.is_uniform for difference in comparison.differences):
+        lines.append(
+            "An interval without width says nothing about other conversations: these all have the "
+            "same difference."
+        )
+
     return [*lines, *dominating_conversations(comparison)]
 
 

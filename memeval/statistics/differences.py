@@ -5,7 +5,7 @@ from the same flips of the signs of clusters, so that they can't contradict each
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from math import sqrt
+from math import isclose, sqrt
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -70,6 +70,11 @@ class ClusteredDifference(Struct, frozen=True):
     def has_too_few_clusters(self) -> bool:
         """Whether these clusters are too few to show a difference of any size."""
         return self.groups < FEWEST_CLUSTERS
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether the interval has no width, because all clusters have the same mean."""
+        return self.low is not None and self.high is not None and isclose(self.low, self.high)
 
     @property
     def largest_error(self) -> float | None:

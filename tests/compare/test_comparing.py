@@ -451,6 +451,7 @@ def test_all_right_and_all_wrong_are_not_called_equal(tmp_path: Path) -> None:
     text = one_line_of(compared(runs))
     assert "no question has a different value" not in text
     assert "all is higher than none by 100.0 points [100.0, 100.0]" in text
+    assert "An interval without width says nothing about other conversations" in text
 
 
 def test_mde_below_a_difference_that_is_not_shown_is_explained(tmp_path: Path) -> None:
