@@ -19,6 +19,10 @@ MOST_PAIRS = 8
 RAW_VERDICTS = (
     "Differences, their intervals and p are based on the raw verdicts, without that correction."
 )
+NO_WIDTH = (
+    "An interval without width says nothing about other conversations: these all have the same "
+    "difference."
+)
 
 
 def describe_counts(comparison: Comparison, difference: Difference) -> str:
@@ -73,10 +77,7 @@ def legend(comparison: Comparison) -> list[str]:
         )
 
     if any(difference.result.is_uniform for difference in comparison.differences):
-        lines.append(
-            "An interval without width says nothing about other conversations: these all have the "
-            "same difference."
-        )
+        lines.append(NO_WIDTH)
 
     return [*lines, *dominating_conversations(comparison)]
 

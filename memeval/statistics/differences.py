@@ -5,7 +5,7 @@ from the same flips of the signs of clusters, so that they can't contradict each
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from math import isclose, sqrt
+from math import sqrt
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -73,8 +73,8 @@ class ClusteredDifference(Struct, frozen=True):
 
     @property
     def is_uniform(self) -> bool:
-        """Whether the interval has no width, because all clusters have the same mean."""
-        return self.low is not None and self.high is not None and isclose(self.low, self.high)
+        """Whether pairs differ, but all clusters have the same mean: the interval has no width."""
+        return self.se == 0 and self.low is not None and bool(self.mean or self.independent_se)
 
     @property
     def largest_error(self) -> float | None:

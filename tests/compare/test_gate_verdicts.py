@@ -119,6 +119,15 @@ def test_the_same_run_is_unchanged_and_a_better_one_better(tmp_path: Path) -> No
     assert judged(baseline_from(bad), good).outcome is GateOutcome.BETTER
 
 
+def test_an_interval_without_width_is_explained_unless_nothing_changed(tmp_path: Path) -> None:
+    before, now = counted(tmp_path, *[4] * 6), counted(tmp_path, *[6] * 6)
+    baseline = baseline_from(before)
+    better = gate_of(baseline, now, judged(baseline, now)).markdown
+    assert "+20.0 [20.0, 20.0]" in better and "without width" in better
+    unchanged = gate_of(baseline, before, judged(baseline, before)).markdown
+    assert "0.0 [0.0, 0.0]" in unchanged and "without width" not in unchanged
+
+
 def test_gate_and_compare_agree_on_the_same_two_runs(tmp_path: Path) -> None:
     """For many small made-up pairs: the same interval, p and verdict."""
     draw = Random(4)

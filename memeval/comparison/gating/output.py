@@ -16,6 +16,7 @@ from memeval.comparison.gating.verdict import (
     is_loss,
 )
 from memeval.comparison.sentences import detection_limit, with_interval, with_unit
+from memeval.comparison.words import NO_WIDTH
 from memeval.metrics.formats import NONE, count, dollars, figure, probability
 from memeval.metrics.metric import POINTS, Metric
 from memeval.report.escaping import inline
@@ -235,10 +236,11 @@ def changed_settings(baseline: Baseline, run: Run) -> list[tuple[str, str, str]]
 
 
 def _remark(change: ClusteredDifference) -> str:
-    return (
+    remark = (
         f"Intervals and p ({probability(change.p)}) come from flipping the signs of whole "
         f"conversations ({change.groups} here). Categories are described, not tested."
     )
+    return f"{remark} {NO_WIDTH}" if change.is_uniform else remark
 
 
 def _row(name: str, change: ClusteredDifference) -> tuple[str, ...]:
