@@ -37,7 +37,7 @@ from memeval.drafting.slots import IS_DRAFTED, parse_kinds
 from memeval.errors import BudgetError, UserError
 from memeval.metrics.formats import count, dollars
 from memeval.pipeline.execute.progress import Progress
-from memeval.pipeline.open.called import budget_of, check_budget, run_with_breaker
+from memeval.pipeline.open.called import budget_of, check_budget, limits_of, run_with_breaker
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections
 from memeval.pipeline.open.models import Models
@@ -49,7 +49,7 @@ from memeval.runs.compose.config import compose_config
 from memeval.runs.display.progress import RunDisplay
 from memeval.runs.forecast.imagined import ImaginedConnections, ImaginedModels, Tally
 from memeval.runs.forecast.past import ASSUMED_S
-from memeval.runs.forecast.totals import CallSums, Estimate, line_of
+from memeval.runs.forecast.totals import CallSums, Estimate, line_of, shortfalls
 from memeval.runs.job import check_writable
 from memeval.runs.loop import run_loop
 from memeval.runs.spending import check_keys, refuse_confirmation
@@ -343,8 +343,12 @@ def _show_plan(job: _Job) -> int:
         wanted += f", {count(drafting.count_before)} are there"
 
     print(wanted)
-    for line in call_lines(Estimate(lines, ())):
+    estimate = Estimate(lines, ())
+    for line in call_lines(estimate):
         print(line)
+
+    for note in shortfalls(estimate, limits_of(job.cell.config)):
+        print(f"note: {note}")
 
     if lines:
         print(

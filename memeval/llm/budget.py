@@ -126,7 +126,7 @@ class Budget:
         for name, limit, so_far, next_call, needed in rows:
             if limit is not None and needed > limit:
                 return (
-                    f"stopped: {so_far} of budget.{name}={limit:g} are spent, and the next call "
+                    f"stopped: {so_far} of budget.{name}={limit:.15g} are spent, and the next call "
                     f"may cost up to {next_call}"
                 )
 

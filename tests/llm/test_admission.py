@@ -42,7 +42,7 @@ def test_a_smaller_call_is_not_sent_once_a_larger_one_did_not_fit() -> None:
 
 def test_a_call_that_comes_after_the_stop_is_not_sent() -> None:
     async def play() -> list[int]:
-        budget, sent = Budget(SpendingLimits(tokens=100)), list[int]()
+        budget, sent = Budget(SpendingLimits(tokens=1_000_000)), list[int]()
 
         async def late() -> None:
             while not budget.is_spent:  # noqa: ASYNC110 - the budget has no event of its own
@@ -51,9 +51,9 @@ def test_a_call_that_comes_after_the_stop_is_not_sent() -> None:
             await call(budget, sent, 1)
 
         async def work() -> None:
-            await asyncio.gather(call(budget, sent, 101), late())
+            await asyncio.gather(call(budget, sent, 1_000_001), late())
 
-        with pytest.raises(BudgetError):
+        with pytest.raises(BudgetError, match=r"0 of budget\.tokens=1000000 are spent"):
             await budget.run(work())
 
         return sent

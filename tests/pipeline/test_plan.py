@@ -7,6 +7,7 @@ import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,15 @@ def test_plan_of_a_stopped_sweep_counts_the_remaining_calls(memeval: Command) ->
         left = planned(memeval, *words)["calls"]
         memeval(*words)
         assert endpoint.count() == 7 + left
+
+
+def test_plan_names_a_budget_below_its_estimate(memeval: Command) -> None:
+    model = (*MODEL, "llm.base_url=http://127.0.0.1:9/v1")
+    plan = partial(planned, memeval, "system=bm25", *SMALL, *model)
+    calls = plan()["calls"]
+    (note,) = (line for line in plan(f"budget.calls={calls - 1}")["basis"] if "budget." in line)
+    assert f"budget.calls={calls - 1} is below the estimate" in note
+    assert "budget." not in str(plan(f"budget.calls={calls}", "budget.tokens=1000000")["basis"])
 
 
 def test_saved_memories_of_checkpoints_count_as_finished(memeval: Command) -> None:

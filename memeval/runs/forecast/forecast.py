@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from memeval.errors import UserError
+from memeval.pipeline.open.called import limits_of
 from memeval.runs.forecast.estimate import Estimator
 from memeval.runs.forecast.outlook import Outlook, look_ahead
-from memeval.runs.forecast.totals import Estimate
+from memeval.runs.forecast.totals import Estimate, shortfalls
 from memeval.runs.invocation import FailedCell
 from memeval.runs.plan import Plan
 from memeval.runs.units import StageUnits, Units
@@ -46,6 +49,10 @@ async def forecast(plan: Plan, *, exact: bool = False) -> Forecast:
     with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
         estimator = Estimator(plan, units, Path(folder))
         estimate = await estimator.estimate(exact=exact)
+
+    for planned in plan.cells[:1]:  # they share one budget
+        notes = shortfalls(estimate, limits_of(planned.cell.config))
+        estimate = replace(estimate, basis=[*estimate.basis, *notes])
 
     return Forecast(
         cells=len(plan.cells),

@@ -1,9 +1,11 @@
 """The calls of a sweep, summed by role and model, and their cost."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
+from memeval.llm.budget import SpendingLimits
 from memeval.records import Role, Usage
 from memeval.results.prices import cost_usd
 from memeval.runs.forecast.imagined import ExpectedCall
@@ -72,6 +74,17 @@ class Estimate(Struct, frozen=True):
             by_address[line.address] = by_address.get(line.address, 0.0) + line.seconds
 
         return max(by_address.values(), default=0.0)
+
+
+def shortfalls(estimate: Estimate, limits: SpendingLimits) -> Iterator[str]:
+    """Sentences on the limits that are below the estimate."""
+    for name, limit in asdict(limits).items():
+        expected = getattr(estimate, name)
+        if limit is not None and expected is not None and expected > limit:
+            yield (
+                f"budget.{name}={limit:.15g} is below the estimate: the command would stop, and "
+                "continue with a larger budget"
+            )
 
 
 class CallSums(Struct):
