@@ -193,6 +193,13 @@ def test_plan_says_that_a_service_may_call_models_itself(memeval: Command) -> No
     assert "note: calls that the memory system=http makes itself are not counted" in shown
 
 
+def test_plan_says_that_an_oracle_without_evidence_is_invalid(memeval: Command) -> None:
+    words = ("-m", "system=oracle", *MODEL, "llm.base_url=http://127.0.0.1:9/v1", "tracking=none")
+    sets = "dataset=demo_memory_agent_bench,demo"
+    (note,) = (line for line in planned(memeval, *words, sets)["basis"] if "INVALID" in line)
+    assert "no question of dataset=demo_memory_agent_bench names any" in note
+
+
 def test_plan_of_the_retrieval_alone_judges_nothing(memeval: Command) -> None:
     plan = planned(memeval, "system=cogcanvas", "stages=retrieve", *SMALL, *MODEL)
     assert plan["calls"] == ingest_calls(plan) > 0

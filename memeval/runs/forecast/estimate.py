@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -160,7 +161,16 @@ class Estimator:
             for seed in planned.cell.seeds:
                 cases = self._open_cases(planned.cell, seed)
                 if cases:
+                    self._note_lack_of_evidence(planned.cell)
                     yield OpenRepeat(planned, seed, cases)
+
+    def _note_lack_of_evidence(self, cell: Cell) -> None:
+        questions = chain.from_iterable(case.questions for case in self._units.cases.of(cell))
+        if cell.source.wants_evidence and not any(question.evidence for question in questions):
+            self._notes.append(
+                f"system={cell.config.system['name']} is only shown the evidence, but no question of "
+                f"dataset={cell.config.dataset['name']} names any: the run would be INVALID"
+            )
 
     def _open_cases(self, cell: Cell, seed: int) -> Sequence[EvalCase]:
         """The cases of a repeat with the questions that are still to be answered or judged."""
