@@ -24,7 +24,7 @@ from memeval.datasets.registry import DATASETS, GROUP, dataset_info, has_adapter
 from memeval.datasets.transfer import FetchLimits
 from memeval.errors import UserError
 from memeval.runs.display.terminal import drawing_stream
-from memeval.text.shown import all_counted, counted
+from memeval.text.shown import all_counted, counted, in_shell
 
 DATA_SET = """
 name NAME                      data set, as `data list` names it
@@ -272,7 +272,7 @@ def make(chosen: Namespace) -> int:
     if type(dataset).write_from is not Dataset.write_from:
         raise UserError(
             f"data set '{name}' is made from published files or folders: name at least one",
-            f"use:  python -m memeval data make {name} {path} FROM…",
+            f"use:  python -m memeval data make {name} {in_shell(path)} FROM…",
         )
 
     if type(dataset).write is Dataset.write:

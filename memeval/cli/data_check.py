@@ -1,6 +1,5 @@
 """`python -m memeval data check FILE`: reports every mistake in your own file."""
 
-import shlex
 from argparse import Namespace
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from memeval.api.overrides import as_word
 from memeval.datasets.json.reader import DRAFTED, REJECTED, OwnReader
 from memeval.errors import UserError
 from memeval.text.shipped import location_of
-from memeval.text.shown import all_counted, counted, one_line, some_of
+from memeval.text.shown import all_counted, counted, in_shell, one_line, some_of
 
 MOST_CATEGORIES = 20
 """Maximum categories that are listed with their counts."""
@@ -61,8 +60,7 @@ def lines(reader: OwnReader) -> list[str]:
 
     described += [f"  {note}" for note in reader.notes()]
     if drafted + rejected == counts["questions"]:
-        file = shlex.quote(str(reader.path))
-        return [*described, f"review them:  python -m memeval data review {file}"]
+        return [*described, f"review them:  python -m memeval data review {in_shell(reader.path)}"]
 
     setting = as_word("dataset.path", reader.path)
     return [*described, f"run it:  python -m memeval dataset=json {setting}"]

@@ -1,6 +1,5 @@
 """`python -m memeval data draft FILE --n N` and `data grow FILE`: a model proposes questions."""
 
-import shlex
 import tempfile
 from argparse import Namespace
 from collections import Counter
@@ -54,7 +53,7 @@ from memeval.runs.job import check_writable
 from memeval.runs.loop import run_loop
 from memeval.runs.spending import check_keys, refuse_confirmation
 from memeval.store.opening import open_store
-from memeval.text.shown import counted, one_line
+from memeval.text.shown import counted, in_shell, one_line
 
 SET_HERE = ("dataset.", "system.")
 """Prefixes of settings that a draft does not accept: it reads the whole file with `oracle`."""
@@ -315,7 +314,7 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
         yield f"  fewer than --n {drafting.wanted.count:,}, for the reasons above"
 
     if drafting.count_before + drafting.kept:
-        yield f"review them:  python -m memeval data review {shlex.quote(str(path))}"
+        yield f"review them:  python -m memeval data review {in_shell(path)}"
 
 
 def _show_plan(job: _Job) -> int:

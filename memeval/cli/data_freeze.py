@@ -1,6 +1,5 @@
 """`python -m memeval data freeze | diff | merge | power`: versions of your own data."""
 
-import shlex
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,7 +32,7 @@ from memeval.metrics.formats import percent
 from memeval.results.files import file_digest
 from memeval.runs.forecast.outlook import Outlook, outlook_for
 from memeval.text.shipped import location_of
-from memeval.text.shown import all_counted, counted, one_line
+from memeval.text.shown import all_counted, counted, in_shell, one_line
 
 MOST_SHOWN = 20
 """Maximum names of a change that are printed; the others are counted."""
@@ -53,7 +52,7 @@ def freeze(chosen: Namespace) -> int:
     if not any(case["questions"] for case in cases):
         raise UserError(
             f"no question of {source} was accepted.",
-            f"review them:  python -m memeval data review {shlex.quote(str(source))}",
+            f"review them:  python -m memeval data review {in_shell(source)}",
         )
 
     name, licence = chosen.name or reader.name, chosen.licence or ""

@@ -13,7 +13,7 @@ from memeval.cli.show import wrap
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
 from memeval.results.run import Run
-from memeval.text.shown import one_line
+from memeval.text.shown import in_shell, one_line
 
 COUNT = 100
 KEYS = {"y": True, "yes": True, "n": False, "no": False}
@@ -54,8 +54,7 @@ def label(arguments: Sequence[str]) -> int:
     if done < count:
         print("label them:  write right or wrong into the label column, or use --terminal")
 
-    shown = one_line(path, 1000)
-    print(f"then:  python -m memeval judge calibrate {run.key} --labels {shown}")
+    print(f"then:  python -m memeval judge calibrate {run.key} --labels {in_shell(path)}")
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from memeval.errors import UserError
 from memeval.packages.form import SUFFIX, is_package_id
 from memeval.results.run import Run
 from memeval.results.summary import PACKAGE_TAG
-from memeval.text.shown import counted, one_line
+from memeval.text.shown import counted, in_shell, one_line
 
 if TYPE_CHECKING:
     from memeval.packages.write import Packed
@@ -61,7 +60,7 @@ def pack(arguments: Sequence[str]) -> int:
         key_file=options.sign,
     )
     _print_content(packed)
-    print(f"check it: python -m memeval verify {shlex.quote(str(packed.path))}")
+    print(f"check it: python -m memeval verify {in_shell(packed.path)}")
     return 0
 
 

@@ -11,7 +11,7 @@ from memeval.errors import UserError, unknown
 from memeval.packages.register import DIFFERENT, DIRECTIONS
 from memeval.results import RUN_FILE, SEAL, write_atomically
 from memeval.results.files import writing
-from memeval.text.shown import one_line
+from memeval.text.shown import in_shell, one_line
 
 if TYPE_CHECKING:
     from memeval.pipeline.open.cell import Cell
@@ -89,7 +89,7 @@ def register(arguments: Sequence[str]) -> int:
 
     _print_notes(cells)
     print("prove:  to prove the date, commit the file and push the commit before the first run")
-    print(f"later:  python -m memeval pack … --register {options.output}")
+    print(f"later:  python -m memeval pack … --register {in_shell(options.output)}")
     return 0
 
 

@@ -17,7 +17,7 @@ from memeval.results.calibration import read_shown_summary
 from memeval.results.files import file_digest, reading
 from memeval.results.run import MADE_AGAIN, Run
 from memeval.results.summary import IMPORTED_RUNS, OWN_TAG, PACKAGE_TAG, as_yaml
-from memeval.text.shown import one_line, some_of
+from memeval.text.shown import in_shell, one_line, some_of
 
 _AGE = re.compile(r"(?P<count>\d{1,6})(?P<unit>[smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -344,7 +344,7 @@ def check_records(run: Run) -> None:
     if not is_whole:
         raise UserError(
             f"{path} is damaged or was edited",
-            f"to see more:  python -m memeval verify {one_line(run.folder)}",
+            f"to see more:  python -m memeval verify {in_shell(run.folder)}",
         )
 
 

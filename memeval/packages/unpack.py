@@ -29,7 +29,7 @@ from memeval.results.run import Run
 from memeval.results.summary import IMPORTED_RUNS, PACKAGE_RUN, PACKAGE_TAG
 from memeval.results.texts import WITHHELD, reference
 from memeval.text.names import text_digest
-from memeval.text.shown import one_line
+from memeval.text.shown import in_shell, one_line
 
 
 class Unpacked(Struct, frozen=True):
@@ -53,7 +53,7 @@ def unpack(path: Path, allowed_signers: Path | None = None) -> Unpacked:
         if level.problems:
             raise UserError(
                 f"{one_line(path.name)}: level {level.number} ({level.name}): {level.problems[0]}",
-                f"to see more:  python -m memeval verify {one_line(path)}",
+                f"to see more:  python -m memeval verify {in_shell(path)}",
             )
         if level.name == "who":
             signer = level.did

@@ -49,7 +49,7 @@ from memeval.results.judge import JudgeIdentity
 from memeval.results.own_prices import FIGURES_CODE
 from memeval.results.run import Run
 from memeval.results.summary import PACKAGE_TAG
-from memeval.text.shown import one_line
+from memeval.text.shown import in_shell, one_line
 from memeval.text.yaml_files import load_yaml
 
 _TEXT_FREE_MEMBERS = ("error", "notes")
@@ -117,7 +117,7 @@ def _checked(run: Run) -> FolderCheck:
     if problems:
         raise UserError(
             f"{shown} can't be packed: {problems[0]}",
-            f"to see more:  python -m memeval verify {one_line(run.folder)}",
+            f"to see more:  python -m memeval verify {in_shell(run.folder)}",
             WAY_OUT,
         )
 

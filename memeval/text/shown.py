@@ -1,6 +1,7 @@
 """External text (data, replies, errors, names) made safe to show: printable, on one line, cut."""
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Mapping, Sequence
 
@@ -30,6 +31,11 @@ def one_line(value: object, limit: int = 200) -> str:
     text = str(value)[: 4 * limit + 4096]
     line = printable(" ".join(redacted(text).split()))
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def in_shell(path: object) -> str:
+    """A path as a word of a printed command."""
+    return shlex.quote(printable(str(path)))
 
 
 def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:

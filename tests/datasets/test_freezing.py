@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import shlex
 import stat
 from hashlib import sha256
 from pathlib import Path
@@ -121,7 +122,7 @@ def test_a_frozen_data_set_is_found_by_its_name(
 
 
 def test_edited_frozen_data_set_is_refused(tmp_path: Path) -> None:
-    folder = freeze(DEMO, tmp_path / "v1")
+    folder = freeze(DEMO, tmp_path / "version 1")
     # Another version does not help: the folder is taken.
     with pytest.raises(UserError, match="already exists") as refused:
         data(["freeze", str(DEMO), "--into", str(folder), "--version", "2"])
@@ -130,11 +131,13 @@ def test_edited_frozen_data_set_is_refused(tmp_path: Path) -> None:
 
     file = folder / "data.jsonl"
     file.write_text(file.read_text(encoding="utf-8").replace("17 June", "18 June"))
-    with pytest.raises(UserError, match="was edited after it was frozen as version 1"):
+    with pytest.raises(UserError, match="was edited after it was frozen as version 1") as refused:
         opened(folder)
 
+    assert str(file) in shlex.split(refused.value.hints[0])
+
     (folder / "frozen.json").write_text('{"name": 5}')
-    with pytest.raises(UserError, match="is not a readable frozen data set"):
+    with pytest.raises(UserError, match=r"is not a readable frozen data set: frozen\.json: "):
         opened(folder)
 
 

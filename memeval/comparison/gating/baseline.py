@@ -19,7 +19,7 @@ from memeval.results.files import SEAL, as_json, sealed, unsealed, write_atomica
 from memeval.results.run import Run
 from memeval.results.summary import as_yaml
 from memeval.text.redaction import redacted, redacted_in
-from memeval.text.shown import one_line
+from memeval.text.shown import in_shell, one_line
 
 VERSION = 1
 LARGEST = 64 * 2**20
@@ -156,7 +156,7 @@ def read_baseline(path: Path) -> Baseline:
     except FileNotFoundError:
         raise UserError(
             f"the baseline {one_line(path)} is missing",
-            f"make it from a run:  python -m memeval gate --baseline {one_line(path)} --bless RUN",
+            f"make it from a run:  python -m memeval gate --baseline {in_shell(path)} --bless RUN",
         ) from None
     except OSError as error:
         raise UserError(f"{one_line(path)} can't be read: {error.strerror or error}") from error

@@ -26,7 +26,7 @@ from memeval.datasets.io.fields import ARCHIVES
 from memeval.errors import UserError
 from memeval.text.personal import Redactor
 from memeval.text.redaction import map_strings
-from memeval.text.shown import one_line
+from memeval.text.shown import in_shell, one_line
 
 CONVERSATIONS = re.compile(r"conversations([-_ (].*|\d+)?\.json")
 USERS = "users.json"
@@ -254,7 +254,7 @@ class _Reader(Struct):
         if form == OWN:
             raise UserError(
                 f"{file.shown_path} already has the format of {OWN}.",
-                f"check it:  python -m memeval data check {file.shown_path}",
+                f"check it:  python -m memeval data check {in_shell(file.shown_path)}",
             )
         if form is None and not records:
             self.log.leave_out("files without records")

@@ -20,6 +20,7 @@ from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.records import EvalCase
 from memeval.results.files import stamp_of
+from memeval.text.shown import in_shell
 
 
 @dataclass(frozen=True)
@@ -80,19 +81,19 @@ class OwnJson(OwnFile):
         if drafted and self.settings.status != "all":
             raise UserError(
                 f"{self.path}: all remaining questions are unreviewed drafts ({drafted:,}).",
-                f"review them:    python -m memeval data review {self.path}",
+                f"review them:    python -m memeval data review {in_shell(self.path)}",
                 "or ask them anyway: dataset.status=all",
             )
 
         if rejected:
             raise UserError(
                 f"{self.path}: all questions were rejected ({rejected:,}).",
-                f"decide again:  python -m memeval data review {self.path}",
+                f"decide again:  python -m memeval data review {in_shell(self.path)}",
             )
 
         raise UserError(
             f"{self.path} contains no questions: every list of 'questions' is empty.",
-            f"draft some:  python -m memeval data draft {self.path} --n 20",
+            f"draft some:  python -m memeval data draft {in_shell(self.path)} --n 20",
         )
 
     def side_of(self, case_id: str) -> str:

@@ -21,7 +21,7 @@ from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
 from memeval.results.files import file_digest
 from memeval.results.private import make_folder
-from memeval.text.shown import all_counted, counted, one_line
+from memeval.text.shown import all_counted, counted, in_shell, one_line
 from memeval.text.typed import decoder
 
 DATA_FILE, MANIFEST_FILE, SHEET_FILE = "data.jsonl", "frozen.json", "DATASHEET.md"
@@ -67,12 +67,15 @@ def read_manifest(folder: Path) -> FrozenManifest:
 
     Raises `UserError` if it is missing or damaged, or if the data was edited since.
     """
+    file = folder / MANIFEST_FILE
     try:
-        manifest = decoder(FrozenManifest).decode((folder / MANIFEST_FILE).read_bytes())
-        digest = file_digest(folder / DATA_FILE)
+        manifest = decoder(FrozenManifest).decode(file.read_bytes())
+        file = folder / DATA_FILE
+        digest = file_digest(file)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        reason = one_line(getattr(error, "strerror", None) or error)
         raise UserError(
-            f"{folder} is not a readable frozen data set: {one_line(error)}",
+            f"{folder} is not a readable frozen data set: {file.name}: {reason}",
             "make one:  python -m memeval data freeze FILE --into FOLDER --version 1",
         ) from error
 
@@ -80,8 +83,8 @@ def read_manifest(folder: Path) -> FrozenManifest:
         raise UserError(
             f"{folder / DATA_FILE} was edited after it was frozen as version "
             f"{one_line(manifest.version)}.",
-            f"freeze it again:  python -m memeval data freeze {folder / DATA_FILE} --into FOLDER "
-            "--version NEXT",
+            f"freeze it again:  python -m memeval data freeze {in_shell(folder / DATA_FILE)} "
+            "--into FOLDER --version NEXT",
         )
 
     return manifest

@@ -16,7 +16,7 @@ from memeval.datasets.json.frozen import (
 )
 from memeval.datasets.json.reader import META
 from memeval.errors import UserError
-from memeval.text.shown import counted
+from memeval.text.shown import counted, in_shell
 
 SPLIT_ANEW = "split the merged set:  --split 0.5"
 
@@ -111,7 +111,8 @@ def _manifest_of(path: Path) -> FrozenManifest:
     if not is_frozen(path):
         raise UserError(
             f"{path} is not a frozen data set.",
-            f"freeze it first:  python -m memeval data freeze {path} --into FOLDER --version 1",
+            f"freeze it first:  python -m memeval data freeze {in_shell(path)} --into FOLDER "
+            "--version 1",
         )
 
     return read_manifest(path)

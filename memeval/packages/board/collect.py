@@ -24,7 +24,7 @@ from memeval.packages.board.tables import distinguish_tables, table_of
 from memeval.packages.form import SUFFIX
 from memeval.packages.levels import Level
 from memeval.packages.read import Package
-from memeval.text.shown import counted, one_line
+from memeval.text.shown import counted, in_shell, one_line
 
 
 def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = False) -> Board:
@@ -44,7 +44,7 @@ def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = 
     if not sound:
         raise UserError(
             f"board: none of the *{SUFFIX} packages in {one_line(folder)} can be shown",
-            f"what is wrong:  python -m memeval verify {one_line(paths[0])}",
+            f"what is wrong:  python -m memeval verify {in_shell(paths[0])}",
         )
 
     kept, replaced = _drop_replaced(sound)

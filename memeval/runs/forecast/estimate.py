@@ -167,9 +167,10 @@ class Estimator:
     def _note_lack_of_evidence(self, cell: Cell) -> None:
         questions = chain.from_iterable(case.questions for case in self._units.cases.of(cell))
         if cell.source.wants_evidence and not any(question.evidence for question in questions):
+            system, dataset = cell.config.system["name"], cell.config.dataset["name"]
             self._notes.append(
-                f"system={cell.config.system['name']} is only shown the evidence, but no question of "
-                f"dataset={cell.config.dataset['name']} names any: the run would be INVALID"
+                f"system={system} is only shown the evidence, but no question of dataset={dataset} "
+                "names any: the run would be INVALID"
             )
 
     def _open_cases(self, cell: Cell, seed: int) -> Sequence[EvalCase]:
