@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,7 +28,6 @@ from memeval.pipeline.verify.figures import figure_problems
 from memeval.records import EvalCase, EvalQuestion
 from memeval.results import CONFIG_FILE, AnswerRow, Record, RunSummary
 from memeval.results.note import remarks
-from memeval.results.record import TimelineEvent
 from memeval.results.rows import OperationDone
 from memeval.results.run import Run
 from memeval.text.shown import one_line
@@ -130,17 +129,19 @@ def unlike_records(
     """Ids of the records whose question, gold or figures differ from those made from the data and
     the rows; figures of `others` are not compared.
     """
+    done_in = cache(partial(_operations_done, rows, data))
     for record in records:
         question = data.questions.get(record.question_id)
         row = rows.answers.get((record.repeat, record.question_id))
-        is_case = record.case_id in data.turns
-        if question is None or row is None or not is_case or not _is_asked(record, question):
+        done = done_in(record.repeat, record.case_id)
+        if question is None or row is None or done is None or not _is_asked(record, question):
             yield record.question_id
             continue
 
         row = _with_values(row, question)
         measured = measure_answer(row, question, data.turns[record.case_id], data.dataset)
-        part = id_until(data.cases[record.case_id], question)
+        case = data.cases[record.case_id]
+        part = id_until(case, question)
         memory = rows.ingests.get((record.repeat, ingest_id(part)))
         figures = {**measured.metrics, **write_recall(memory, question)}
         recorded = dict(record.metrics)
@@ -152,6 +153,7 @@ def unlike_records(
             figures,
             *_ranks(measured.ranking),
             *_ranks(measured.shown),
+            tuple(timeline_events(case, question, done)),
         )
         members = (
             recorded,
@@ -159,23 +161,26 @@ def unlike_records(
             record.session_evidence_ranks,
             record.shown_evidence_ranks,
             record.shown_session_ranks,
+            record.timeline,
         )
-        if made != members or record.timeline != _timeline(record, rows, data, question):
+        if made != members:
             yield record.question_id
 
 
-def _timeline(
-    record: Record, rows: RunRows, data: PackagedData, question: EvalQuestion
-) -> tuple[TimelineEvent, ...] | None:
-    """The timeline of a record, made again; None if a row has more operations than its case."""
+def _operations_done(
+    rows: RunRows, data: PackagedData, repeat: int, case_id: str
+) -> dict[int, OperationDone] | None:
+    """Results of a case's operations, by position; None for an unknown case, and if a row has more
+    operations than its case.
+    """
 
     def done_until(memory: str) -> Sequence[OperationDone]:
-        row = rows.ingests.get((record.repeat, ingest_id(memory)))
+        row = rows.ingests.get((repeat, ingest_id(memory)))
         return row.operations if row else ()
 
-    case = data.cases[record.case_id]
+    case = data.cases.get(case_id)
     try:
-        return tuple(timeline_events(case, question, operations_done(case, done_until)))
+        return case and operations_done(case, done_until)
     except ValueError:
         return None
 

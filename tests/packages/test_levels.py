@@ -16,6 +16,7 @@ from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from doubles.endpoint import ScriptedEndpoint
@@ -34,6 +35,7 @@ from memeval.packages.levels import Checks, verify_package
 from memeval.packages.unpack import unpack
 from memeval.packages.write import Packed, pack
 from memeval.packages.write import _write as write_entries
+from memeval.pipeline.execute.timeline import operations_done
 from memeval.results import SEAL, as_json, sealed
 from memeval.results.prices import has_other_prices
 from memeval.results.store import sealed_line
@@ -535,7 +537,11 @@ def test_missing_note_is_found(home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_edited_timeline_and_operation_are_found(tmp_path: Path) -> None:
+def test_edited_timeline_and_operation_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count_calls = Mock(wraps=operations_done)
+    monkeypatch.setattr("memeval.packages.data.operations_done", count_calls)
     few = ("dataset=demo_lifecycle", "dataset.limit_cases=1", "tracking=none")
     run = memeval.run(*few, "system=bm25", progress=False)
     entries = entries_of(pack([run], tmp_path / "one.memeval").path)
@@ -548,6 +554,7 @@ def test_edited_timeline_and_operation_are_found(tmp_path: Path) -> None:
         return found_at(path) == 2
 
     assert is_found("records.jsonl", lambda row: row["timeline"][0].update(kind="consolidate"))
+    count_calls.assert_called_once()  # per case, not per question
     assert is_found("records.jsonl", lambda row: row["timeline"][-1].update(done="3 items"))
     assert is_found("ingest.jsonl", lambda row: row["operations"].extend(row["operations"] * 9))
 
