@@ -122,7 +122,8 @@ def missing(info: DatasetInfo, path: Path) -> UserError:
     if not hints or Path(info.file).name not in path.parts:
         hints.append("name another file, or leave dataset.path out")
 
-    return UserError(f"data set '{info.name}' is not on this machine: {path} is missing.", *hints)
+    problem = "is not a file" if path.exists() else "is missing"
+    return UserError(f"data set '{info.name}' is not on this machine: {path} {problem}.", *hints)
 
 
 def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: bool) -> bool:

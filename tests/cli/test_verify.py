@@ -188,6 +188,9 @@ def test_edited_and_missing_files_are_named(finished: Path, tmp_path: Path) -> N
     ):
         assert told in done.out
 
+    manifest.unlink()
+    assert "memory.json is missing" in memeval(home, "verify").out
+
 
 def test_a_config_of_another_key_is_named_though_its_digest_fits(
     finished: Path, tmp_path: Path

@@ -389,6 +389,9 @@ def test_folder_without_frozen_json_is_refused(tmp_path: Path) -> None:
         read(tmp_path)
 
     assert refused.value.message == f"{tmp_path} is a folder without frozen.json"
+    # As a pipe of the shell, which can be read only once: `<(...)`.
+    with pytest.raises(UserError, match="/dev/null is not a file"):
+        read(Path("/dev/null"))
 
 
 @pytest.mark.parametrize("name", FAULTY)

@@ -184,6 +184,8 @@ def read_manifest(folder: Path, key: str) -> dict[str, Any]:
     """The manifest of a memory. Raises `ValueError` unless it matches files, key and folder."""
     try:
         manifest = unsealed(json.loads((folder / MANIFEST).read_bytes()))
+    except FileNotFoundError:
+        raise ValueError(f"{MANIFEST} is missing") from None
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{MANIFEST} is damaged: {one_line(error)}") from error
 
