@@ -21,7 +21,7 @@ from memeval.llm.disk import Disk
 from memeval.llm.faults import FaultKind, Setback, connection_setback
 from memeval.llm.in_flight import finish_or_cancel, in_flight
 from memeval.llm.transport import proxy_of
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 T = TypeVar("T")
 
@@ -221,8 +221,8 @@ class Breaker(Struct):
             most, failures = work.most_failures, self._failures_in_row.get(address, 0)
             if most is not None and failures >= most:
                 return WorldError(
-                    f"stopped: {failures} calls in a row failed at {address}, the last one with: "
-                    f"{self._last_errors[address]} (stop_after_failures={most})"
+                    f"stopped: {counted(failures, 'call')} in a row failed at {address}, the last "
+                    f"one with: {self._last_errors[address]} (stop_after_failures={most})"
                 )
 
         return None

@@ -187,6 +187,9 @@ def test_only_consecutive_failures_stop_the_work() -> None:
             kept(endpoint.base_url, calls=30, most=5)
 
         assert 5 <= endpoint.count() <= 6
+        with pytest.raises(WorldError, match="stopped: 1 call in a row failed"):
+            kept(endpoint.base_url, calls=30, most=1)
+
         failed, called = kept(endpoint.base_url, calls=30, most=None)
         assert failed == called.load.failures == 30
 

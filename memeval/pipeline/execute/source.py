@@ -7,6 +7,7 @@ from memeval.errors import MemoryServiceError, WorldError
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.records import EvalCase, EvalQuestion
 from memeval.results import AnswerRow, IngestRow, TextStore
+from memeval.text.shown import counted
 
 
 class CaseAnswers(ABC):
@@ -61,6 +62,6 @@ class ServiceWatch:
         self._in_row += 1
         if self._most is not None and self._in_row >= self._most:
             raise WorldError(
-                f"stopped: the memory failed {self._in_row} times in a row, the last time: {error} "
-                f"(stop_after_failures={self._most}); the same command continues"
+                f"stopped: the memory failed {counted(self._in_row, 'time')} in a row, the last "
+                f"time: {error} (stop_after_failures={self._most}); the same command continues"
             ) from error
