@@ -51,7 +51,7 @@ def call_lines(estimate: Estimate) -> Iterator[str]:
 
     yield (
         f"{counted(estimate.calls, 'call')} (at most {count(estimate.most_calls)}), "
-        f"{short_count(estimate.tokens)} tokens, {cost}, about {duration(estimate.seconds)}"
+        f"{short_count(estimate.tokens)} tokens, {cost}, about {duration(max(1, estimate.seconds))}"
     )
 
 

@@ -5,7 +5,8 @@ Loading this module loads matplotlib.
 
 import io
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -58,7 +59,7 @@ def draw(plot: Plot, path: Path) -> Path:
 
     Returns the path of the PNG. A character that no font has is drawn as a box.
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _settings():
         warnings.filterwarnings("ignore", "Glyph ", UserWarning)
         return _write_files(draw_figure(plot), path.with_suffix(".png"))
 
@@ -75,12 +76,9 @@ def _write_files(figure: Figure, png: Path) -> Path:
         pil_kwargs={"compress_level": 2},
     )
     svg = FigureCanvasSVG(figure)
-    # Without the salt, the ids within an SVG are drawn at random.
-    with matplotlib.rc_context({"svg.hashsalt": "memeval"}):
-        svg.print_svg(  # type: ignore[no-untyped-call]
-            png.with_suffix(".svg"), metadata={"Date": None, "Creator": None}
-        )
-
+    svg.print_svg(  # type: ignore[no-untyped-call]
+        png.with_suffix(".svg"), metadata={"Date": None, "Creator": None}
+    )
     return png
 
 
@@ -98,11 +96,23 @@ def _further_fonts() -> list[str]:
     return sorted(name for name in get_font_names() if name.startswith(FURTHER_FONTS))
 
 
+@contextmanager
+def _settings() -> Iterator[None]:
+    """matplotlib's settings inside a block: outside of it, a notebook's own plots keep theirs."""
+    families = dict.fromkeys([*matplotlib.rcParams["font.family"], *_further_fonts()])
+    settings = {
+        "text.parse_math": False,  # dollars in names are not formulas
+        "font.family": list(families),
+        # Without the salt, the ids within an SVG are drawn at random.
+        "svg.hashsalt": "memeval",
+    }
+    with matplotlib.rc_context(settings):
+        yield
+
+
+@_settings()
 def draw_figure(plot: Plot) -> InlineFigure:
     """A plot as a figure of matplotlib."""
-    matplotlib.rcParams["text.parse_math"] = False  # dollars in names are not formulas
-    families = dict.fromkeys([*matplotlib.rcParams["font.family"], *_further_fonts()])
-    matplotlib.rcParams["font.family"] = list(families)
     # Not pyplot: its figures are global, and stay in memory until they are closed.
     figure = InlineFigure(figsize=(plot.width, plot.height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)

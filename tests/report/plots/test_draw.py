@@ -10,6 +10,7 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from matplotlib.text import Text
 from sample_runs import CONTEXT, summary, write_folder
 
 from memeval.report.markdown import write_report
@@ -65,11 +66,16 @@ def test_characters_that_the_font_lacks_are_drawn_with_an_installed_one(
     # A font that comes with matplotlib stands for an East Asian one.
     monkeypatch.setattr("memeval.report.plots.draw.FURTHER_FONTS", ("STIXNonUni",))
     _further_fonts.cache_clear()
-    with matplotlib.rc_context():
-        figure = draw_figure(ranked_plot([summary()]))
-        assert figure.texts[0].get_fontfamily() == ["sans-serif", "STIXNonUnicode"]
-
+    # A notebook's own plots keep their settings.
+    before = dict(matplotlib.rcParams)
+    figure = draw_figure(ranked_plot([summary()]))
     _further_fonts.cache_clear()
+    assert dict(matplotlib.rcParams) == before
+
+    figure.draw_without_rendering()
+    for text in figure.findobj(Text):
+        assert text.get_fontfamily() == ["sans-serif", "STIXNonUnicode"]
+        assert not text.get_parse_math()
 
 
 def test_names_of_many_versions_do_not_cover_each_other() -> None:
