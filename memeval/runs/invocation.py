@@ -150,8 +150,11 @@ def new_invocation(words: Sequence[str]) -> Invocation:
 
 @contextmanager
 def composing_in(folder: Path) -> Iterator[None]:
-    """Inside the block, Hydra writes to this folder, not to the command line's invocation."""
-    with environment({VARIABLE: str(folder)}):
+    """Inside the block, Hydra writes to this folder, not to the command line's invocation.
+
+    What composing leaves in the environment ends with the block.
+    """
+    with environment({VARIABLE: str(folder), SWEEP_VARIABLE: "", "HYDRA_FULL_ERROR": "1"}):
         yield
 
 

@@ -98,7 +98,9 @@ def test_sweep_with_keep_going_runs_the_valid_cells(home: Path) -> None:
 
 
 def test_plan_counts_cells_and_refuses_invalid_settings(swept: memeval.Sweep) -> None:
+    before = dict(os.environ)
     plan = memeval.plan(*SMALL, system="bm25,no_memory,oracle")
+    assert dict(os.environ) == before
     assert (plan.cells, plan.finished_cells, plan.estimate.calls) == (3, 2, 0)
     with pytest.raises(UserError, match="unknown system"):
         memeval.plan(system="bm25,bm52")
