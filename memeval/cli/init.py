@@ -15,7 +15,7 @@ from memeval.config.options import is_available
 from memeval.config.plugins import METRIC, PARTS
 from memeval.errors import UserError, unknown
 from memeval.metrics.registry import metrics
-from memeval.text.shown import one_line
+from memeval.text.shown import in_shell, one_line
 
 KINDS = {
     "system": "python -m memeval system={name}",
@@ -65,7 +65,7 @@ def init(arguments: Sequence[str]) -> int:
     _check_folder(folder)
     _write(paths, values, folder)
     print(f"{one_line(folder)}: a package with a {values['noun']}, {module}\n")
-    print(f"  cd {one_line(folder)}\n  pip install -e '.[test]'\n  pytest\n  {values['command']}")
+    print(f"  cd {in_shell(folder)}\n  pip install -e '.[test]'\n  pytest\n  {values['command']}")
     return 0
 
 

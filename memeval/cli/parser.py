@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Self
 
 from memeval.errors import UserError
 from memeval.text.redaction import redacted_in
-from memeval.text.shown import one_line
+from memeval.text.shown import in_shell, one_line
 
 RUN = "run RUN  key or its beginning, name or MLflow run id"
 LAST = "--last N:int  the newest N runs that match"
@@ -180,7 +180,7 @@ def check_folder_of(option: str, path: Path) -> None:
     if not path.parent.is_dir():
         raise UserError(
             f"{option} {one_line(path)}: the folder {one_line(path.parent)} does not exist",
-            f"make it:  mkdir -p {one_line(path.parent)}",
+            f"make it:  mkdir -p {in_shell(path.parent)}",
         )
 
 
