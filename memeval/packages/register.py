@@ -162,7 +162,7 @@ def signed_words(entry: Mapping[str, Any], allowed_signers: Path | None) -> str:
         return ""
 
     signer = signer_of(statement_bytes(statement), signature.encode(), allowed_signers)
-    date = one_line(statement.get("said_on"), 10)
+    date = one_line(statement.get("said_on"), 20)
     return f", signed by {signer or 'an unknown key'}, dated {date}"
 
 

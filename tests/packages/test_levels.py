@@ -1020,7 +1020,9 @@ def test_registration_is_compared_with_the_packed_runs(
         noted = ["--register", str(tmp_path / "note.json"), "-o", str(path)]
         assert run_command(["pack", *keys, *noted]) == 0
         assert run_command(["verify", str(path)]) == 0
-        assert "beforehand, signed by an unknown key" in capsys.readouterr().out
+        date = json.loads((tmp_path / "note.json").read_text())["said_on"]
+        signed = f"beforehand, signed by an unknown key, dated {date}\n"
+        assert signed in capsys.readouterr().out
 
         # Another statement, sealed again: the signature does not match it.
         entries = entries_of(path)
