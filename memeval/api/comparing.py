@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from memeval.comparison.claims.explaining import Explanation
 
 EXAMPLE = "for example:  python -m memeval compare sweep=baselines --baseline bm25"
+OF_VERSIONS = frozenset({NoteKind.DATA, NoteKind.QUESTIONS, NoteKind.LABELS})
+"""How versions of a data set differ: `--common` helps against nothing else."""
 
 
 class Comparisons(tuple[Comparison, ...]):
@@ -221,7 +223,7 @@ def refusal(comparison: Comparison) -> UserError:
 
         kinds.update(note.kind for note in refusal.notes)
 
-    if NoteKind.DATA in kinds:
+    if NoteKind.DATA in kinds and kinds <= OF_VERSIONS:
         others.append(
             "to compare the questions that have the same words in both versions:  --common"
         )

@@ -119,6 +119,9 @@ def test_frozen_versions_are_named_and_compared_on_common_questions(tmp_path: Pa
     assert refused.status == 2
     assert "different data: sha256" in refused.told and "versions 2, 1" in refused.told
     assert "--common" in refused.err
+    completed(tmp_path, *words, "system=bm25", "judge=contains")
+    refused = memeval(tmp_path, "compare", first, "@last", "--common")
+    assert "different judges" in refused.told and "--common" not in refused.err
     compared = completed(tmp_path, "compare", first, second, "--common", "--stats")
     assert "only the 15 of 16 questions with the same wording" in compared.out
     assert "15 questions in common" in compared.out
