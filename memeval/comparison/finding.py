@@ -152,7 +152,7 @@ def parse_filters(words: Sequence[str], known: Sequence[Run]) -> Filters:
         settings.update(name for name in run.summary.tags if name.startswith(OWN_TAG))
 
     for name in values:
-        if name not in settings:
+        if name not in settings and not name.startswith(OWN_TAG):
             # Like `unknown`, but without the long list of all names.
             options = sorted({"sweep", "dataset", "package", "since", *settings})
             near = get_close_matches(name, options, n=3, cutoff=0.5)

@@ -134,6 +134,7 @@ def test_unknown_and_ambiguous_names_are_refused(known: list[Run]) -> None:
         (["package=0123456789abcdef,f00d"], ["rag"]),
         (["package=rag"], []),
         (["package=rag,"], []),
+        (["tags.version=no-such"], []),
     ],
 )
 def test_filters_select_runs(known: list[Run], words: list[str], systems: list[str]) -> None:
