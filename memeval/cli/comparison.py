@@ -178,9 +178,10 @@ def print_notes(summaries: Sequence[RunSummary]) -> None:
 
 def _why_invalid(summary: RunSummary) -> str:
     """Number of records with a score, the required number, and the reasons for missing scores."""
+    reasons = [note.text.rstrip(".") for note in summary.notes_of(NoteKind.NO_SCORE)]
     if summary.found_nothing:
         # A note says whether nothing was found, or nothing fits into a budget.
-        return "no question got any context from the memory"
+        return "; ".join(["no question got any context from the memory", *reasons])
 
     scored, lost = 0, []
     for status, count in summary.statuses.items():
@@ -195,5 +196,4 @@ def _why_invalid(summary: RunSummary) -> str:
         least = summary.params.get("min_coverage")
         what += f" ({coverage_percent(share)} %, min_coverage={least})"
 
-    reasons = [note.text.rstrip(".") for note in summary.notes_of(NoteKind.NO_SCORE)]
     return f"{what}: {'; '.join(reasons) or ', '.join(lost)}"

@@ -1,5 +1,6 @@
 """The failure of one try of a call: its message, its kind, and the consequences of the kind."""
 
+import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -105,6 +106,8 @@ _KINDS = {
 _QUOTA = frozenset(
     "insufficient_quota billing_hard_limit_reached billing_not_active account_deactivated".split()
 )
+_REFUSED_WITH_500 = re.compile("--jinja|too large to process")
+"""Matches what llama.cpp says of tools without a template, and of a text longer than its batch."""
 _MEANINGS = {
     401: "the key was refused",
     402: "payment required",
@@ -189,10 +192,11 @@ def _kind_of(status: int, error: Mapping[str, Any], message: str) -> FaultKind:
 
     if (status == 400 and "content_filter" in str(code)) or "content_management_policy" in message:
         return FaultKind.FILTERED
-    # If a model does not support tools, OpenRouter replies 404, and llama.cpp replies 500 and says
-    # that its server needs --jinja. Requests without tools may be accepted.
-    is_meant = status == 404 or (status == 500 and "--jinja" in message)
-    if is_meant and refuses_tools(message):
+    # If a model does not support tools, OpenRouter replies 404. Requests without tools may be
+    # accepted.
+    if status == 404 and refuses_tools(message):
+        return FaultKind.REFUSED
+    if status == 500 and _REFUSED_WITH_500.search(message):
         return FaultKind.REFUSED
 
     other = FaultKind.DOWN if status >= 500 else FaultKind.DECLINED

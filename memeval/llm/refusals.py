@@ -21,8 +21,10 @@ _TOO_LARGE = re.compile(
     re.IGNORECASE,
 )
 """Matches endpoints' messages about the value of a token limit; others refuse its name."""
-_BATCH = re.compile(r"\bbatch", re.IGNORECASE)
-"""Matches endpoints' messages for too many texts in a request."""
+_BATCH = re.compile(r"^(?!.*physical batch).*\bbatch", re.IGNORECASE)
+"""Matches endpoints' messages for too many texts in a request; llama.cpp's physical batch is the
+most tokens of one text.
+"""
 _NO_TOOLS = re.compile(
     r"\b(?:tools?|tool use|tool[_ -]call(?:s|ing)|tool[_ -]choice|function[_ -]call(?:s|ing)?)\b"
     r".{0,60}\b(?:not|n't|unsupported|requires|unknown|unrecognized|extra inputs?)\b"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from memeval.llm.faults import FaultKind, status_setback
 from memeval.llm.refusals import RefusedRequestError
 
 SMALLER = "use a smaller llm.judge.max_tokens, or a shorter context"
@@ -33,3 +36,15 @@ SMALLER = "use a smaller llm.judge.max_tokens, or a shorter context"
 def test_hint_after_a_refused_parameter(message: str, parameter: str | None, hint: str) -> None:
     error = RefusedRequestError(message, parameter).with_hint("llm.judge")
     assert str(error) == f"{message.removesuffix('.')}; {hint}"
+
+
+def test_text_longer_than_the_physical_batch_of_llama_cpp_is_refused_at_once() -> None:
+    message = (
+        "input (460 tokens) is too large to process. increase the physical batch size (current "
+        "batch size: 64)"
+    )
+    body = {"error": {"code": 500, "message": message, "type": "server_error"}}
+    setback = status_setback(500, {}, json.dumps(body).encode())
+    assert setback.kind is FaultKind.REFUSED
+    hinted = RefusedRequestError(setback.what, None).with_hint("embedder")
+    assert str(hinted) == f"HTTP 500: {message}"

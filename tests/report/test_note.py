@@ -69,6 +69,12 @@ def test_kind_of_a_note_and_not_its_text_says_why_a_run_is_invalid(
     print_notes([invalid])
     assert capsys.readouterr().out == f"note: {CAVEAT.text}\n"
 
+    # A run may have both causes.
+    print_invalid([replace(invalid, tags={"nothing_found": "true"})])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "got any context from the memory; " in told
+    assert told.endswith("answer_failed and have no score")
+
 
 def test_stop_note_is_recognised_by_kind_and_not_by_position() -> None:
     stop = Note(NoteKind.STOPPED, "The budget is spent.")
