@@ -181,6 +181,8 @@ class Dataset(ABC):
         for case in self._filtered_cases():
             asked |= {question.question_id for question in case.questions}
             yield case
+            # Its turns may fill half the memory: they are not kept while the next case is read.
+            del case
 
         missing = [name for name in self.settings.question_ids or () if name not in asked]
         # The question may exist, but be beyond a limit.
@@ -215,6 +217,7 @@ class Dataset(ABC):
                 continue
 
             yield replace(whole, questions=chosen[: self.settings.limit_questions])
+            del case, whole
             count += 1
             # Stop before the next case is read: one case of a large set may take minutes.
             if count == self.settings.limit_cases:

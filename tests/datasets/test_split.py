@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from weakref import ref
 
 import pytest
 
@@ -10,6 +13,7 @@ from memeval.config.paths import data_dir
 from memeval.datasets.locate import build
 from memeval.datasets.sampling import DEV_SHARE, side_of
 from memeval.errors import UserError
+from memeval.records import EvalCase, Session
 
 LOCOMO_DEV = ["conv-26", "conv-30", "conv-47"]
 
@@ -48,3 +52,27 @@ def test_a_side_without_a_case_is_a_mistake(tmp_path: Path) -> None:
     dataset.read = lambda: iter([only])  # type: ignore[method-assign]
     with pytest.raises(UserError, match=f"dataset.split={other}: data set 'demo' has no cases"):
         list(dataset.cases())
+
+
+class Watched(Session):
+    """A session that a weak reference can be made to."""
+
+
+def test_a_case_is_not_kept_while_the_next_one_is_read() -> None:
+    first, second = build("demo", data_dir(), limit_cases=2).cases()
+    gone = []
+
+    def read() -> Iterator[EvalCase]:
+        session = Watched(session_id="s", started_at=None, turns=())
+        reference = ref(session)
+        yield replace(first, sessions=(*first.sessions, session))
+        del session
+        gone.append(reference() is None)
+        yield second
+
+    dataset = build("demo", data_dir(), canaries=1, canary_seed=1)
+    dataset.read = read  # type: ignore[method-assign]
+    cases = dataset.cases()
+    assert next(cases).case_id == first.case_id
+    assert next(cases).case_id == second.case_id
+    assert gone == [True]

@@ -99,7 +99,6 @@ def test_store_in_an_impossible_folder_raises_a_storage_error(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("turn", "chunks", "points"),
     [
-        ("never", 100, []),
         ("middle", 101, [50]),
         ("middle", 1, []),
         ("rolling", 100, [40, 80, 100]),
@@ -131,6 +130,8 @@ def case_of(speakers: str) -> EvalCase:
 @pytest.mark.parametrize(
     ("granularity", "unit", "turn", "retain", "cuts"),
     [
+        ("turn", "pairs", "never", 5, []),
+        ("turn", "chunks", "never", 5, []),
         ("turn", "pairs", 1, 5, [(2, 2)]),
         ("turn", "pairs", 3, 2, [(5, 3)]),
         ("turn", "pairs", 3, 0, [(5, 0)]),

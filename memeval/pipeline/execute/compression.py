@@ -27,12 +27,11 @@ class _Pair(Struct, frozen=True):
 
 
 def compression_points(turn: int | str, count: int) -> list[int]:
-    """The numbers of pairs or chunks, up to `count`, after which the window is cut; empty if it
-    never is.
+    """The numbers of pairs or chunks, up to `count`, after which the window is cut.
 
     `rolling` cuts once more at the end, before the questions.
     """
-    if turn == "never" or not count:
+    if not count:
         return []
     if turn == "rolling":
         return [*range(ROLLING_TURNS, count, ROLLING_TURNS), count]
@@ -50,6 +49,9 @@ def plan_compressions(
     With `unit=pairs`, `turn` and `retain` both count turn pairs: the window is cut after the chunk
     that completes a pair, and keeps the chunks that contain the latest `retain` pairs.
     """
+    if turn == "never":
+        return {}
+
     if unit == CHUNKS:
         # Chunks of the store's other user come first. Pairs leave them out: they have no turn ids.
         others = sum(chunk.user == OTHER_USER for chunk in chunks)
