@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from memeval.errors import UserError
+from memeval.errors import UserError, unknown
 from memeval.report.differences import labels
 from memeval.report.flags import warning
 from memeval.results import RECORDS_FILE, RUN_FILE, RunSummary, read_tracked
@@ -153,11 +153,8 @@ def parse_filters(words: Sequence[str], known: Sequence[Run]) -> Filters:
 
     for name in values:
         if name not in settings and not name.startswith(OWN_TAG):
-            # Like `unknown`, but without the long list of all names.
-            options = sorted({"sweep", "dataset", "package", "since", *settings})
-            near = get_close_matches(name, options, n=3, cutoff=0.5)
-            guess = f" Did you mean: {', '.join(map(one_line, near))}?" if near else ""
-            raise UserError(f"unknown filter '{one_line(name)}'.{guess}", FILTER_HINT)
+            options = map(one_line, {"sweep", "dataset", "package", "since", *settings})
+            raise unknown("filter", one_line(name), options, FILTER_HINT)
 
     return Filters(sweep=sweep, dataset=dataset, packages=packages, since=since, settings=values)
 
@@ -325,13 +322,9 @@ def earliest_time(since: datetime | timedelta | str | None) -> datetime | None:
 
 
 def _run_at(word: str) -> list[Run]:
-    with suppress(OSError, ValueError):
-        if word and (Path(word) / RUN_FILE).is_file():
-            run = read_run(Path(word))
-            if run is not None:
-                return [run]
-
-    return []
+    """The run in a folder, if the word is its path."""
+    run = read_run(Path(word)) if word else None
+    return list(filter(None, [run]))
 
 
 def check_records(run: Run) -> None:
