@@ -106,12 +106,11 @@ def table_html(
 
 def paper_cells(table: PaperTable) -> tuple[list[str], list[list[str]]]:
     """The header and the rows of a table for a paper, as plain text."""
-    header = [*table.headings, *(column.full_title for column in table.columns)]
     rows = []
     for names, figures in table.rows:
         rows.append([*names, *(f"{cell.text} {cell.interval}".strip() for cell in figures)])
 
-    return header, rows
+    return list(table.titles), rows
 
 
 def _row_html(element: str, row: Sequence[str]) -> str:

@@ -13,7 +13,6 @@ from memeval.comparison.scores import (
     difference_on,
     weights_of,
 )
-from memeval.datasets.grouping import group
 from memeval.statistics.clusters import cluster_sums
 from memeval.statistics.proportions import mcnemar_p
 from memeval.text.shown import natural_order
@@ -69,7 +68,7 @@ def same_values(scores: RunScores, other: RunScores) -> bool:
 def _by_category(
     scores: RunScores, other: RunScores, titles: Mapping[str, str], most: float | None
 ) -> Iterator[CategoryDifference]:
-    groups = group((scores.questions[name].category, name) for name in scores.common(other))
+    groups = scores.grouped("category", scores.common(other))
     # Categories come in the order of the data set, not in that of the first questions.
     for category in sorted(groups, key=natural_order):
         names = groups[category]

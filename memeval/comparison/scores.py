@@ -8,6 +8,7 @@ from itertools import starmap
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memeval.datasets.grouping import group
 from memeval.metrics.metric import Metric
 from memeval.results import Record, is_imported
 from memeval.results.run import Run
@@ -50,6 +51,10 @@ class RunScores(Struct, frozen=True):
     def common(self, other: RunScores) -> list[str]:
         """The questions that have a value in both runs."""
         return [question for question in self.values if question in other.values]
+
+    def grouped(self, member: str, questions: Iterable[str]) -> dict[str, list[str]]:
+        """Some of its questions by a member, such as `case_id`, in order."""
+        return group((getattr(self.questions[name], member), name) for name in questions)
 
     @property
     def mean(self) -> float | None:

@@ -1,7 +1,7 @@
 """Checks a package level by level: intact, figures, verdicts, answers, who, registered."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain, zip_longest
 from operator import attrgetter
@@ -147,12 +147,10 @@ class _Verifier:
 
     def _intact(self, level: Level) -> None:
         package, texts = self.package, dict[str, bytes]()
-        path = package.folder / "package" / TEXTS
-        stored = Texts(path)
+        stored = Texts(package.folder / "package" / TEXTS)
         for run in package.runs:
             rows, records = self.rows[run.key], self.records[run.key]
-            mismatch = row_problems(package, run, rows)
-            level.problems += [f"{run.key}: {line}" for line in mismatch]
+            level.problems += row_problems(package, run, rows)
             for repeat in range(len(run.summary.identity["keys"])):
                 for ref, _ in rows.references(repeat):
                     add_text(texts, ref, stored.read_stored, str)
@@ -167,7 +165,8 @@ class _Verifier:
                 level.problems.append(f"{run.key}: environment.json describes it differently")
 
         level.problems += environment_problems(package)
-        level.problems += unlike_lines(path, [texts[ref] for ref in sorted(texts)])
+        ordered = dict(sorted(texts.items()))
+        level.problems += unlike_lines(package, TEXTS, ordered.values())
         level.problems += data_problems(package, self.records)
 
     def _figures(self, level: Level) -> None:
@@ -358,26 +357,26 @@ def who_level(package: Package, allowed_signers: Path | None) -> Level:
 def row_problems(package: Package, run: Run, rows: RunRows) -> Iterator[str]:
     """Lines of a run's rows that `pack` does not write, and verdicts about another answer."""
     for name, lines in row_lines(run.summary.identity["keys"], rows.written()).items():
-        path = package.folder / "package" / entry_of(run.key, name)
-        yield from unlike_lines(path, list(chain.from_iterable(lines)))
+        yield from unlike_lines(package, entry_of(run.key, name), chain.from_iterable(lines))
 
     for place, verdict in rows.verdicts.items():
         answer = rows.answers.get(place)
         if answer and not is_about(verdict, answer):
-            yield f"the verdict on {one_line(verdict.id, 60)} is about a different answer"
+            name = one_line(verdict.id, 60)
+            yield f"{run.key}: the verdict on {name} is about a different answer"
 
 
-def unlike_lines(path: Path, packed: Sequence[bytes]) -> Iterator[str]:
+def unlike_lines(package: Package, entry: str, packed: Iterable[bytes]) -> Iterator[str]:
     """The first line of an entry that differs from what `pack` writes, if any differs."""
-    lines = path.read_bytes().splitlines(keepends=True)
-    if path.name == INGESTS:
+    lines = (package.folder / "package" / entry).read_bytes().splitlines(keepends=True)
+    if entry.endswith(INGESTS):
         # Memories have no order: runs of one package may share them.
         places = {line: place for place, line in enumerate(lines)}
         packed = sorted(packed, key=lambda line: places.get(line, len(lines)))
 
     for number, (line, expected) in enumerate(zip_longest(lines, packed), start=1):
         if line != expected:
-            yield f"{path.name}, line {number}: for these records, pack writes another line"
+            yield f"{entry}, line {number}: for these records, pack writes another line"
             return
 
 

@@ -41,9 +41,9 @@ class RunRows:
                 self._add_answers(number, records, answers.rows)
 
             own = verdicts.rows if verdicts else {}
-            for name in (record.question_id for record in records):
-                if name in own:
-                    self.verdicts[number, name] = own[name]
+            for record in records:
+                if record.question_id in own:
+                    self.verdicts[number, record.question_id] = own[record.question_id]
 
     def _add_answers(
         self, number: int, records: Sequence[Record], rows: Mapping[str, AnswerRow | IngestRow]
@@ -59,21 +59,25 @@ class RunRows:
                 self.ingests[number, row.id] = row
 
     @property
+    def files(self) -> Mapping[str, Mapping[Place, AnswerRow | VerdictRow | IngestRow]]:
+        """The rows of each file."""
+        return {ANSWERS: self.answers, VERDICTS: self.verdicts, INGESTS: self.ingests}
+
+    @property
     def usages(self) -> list[Usage]:
-        rows: list[AnswerRow | VerdictRow | IngestRow] = [*self.answers.values()]
-        rows += [*self.verdicts.values(), *self.ingests.values()]
         usages: list[Usage] = []
-        for row in rows:
-            usages += row.usage
+        for rows in self.files.values():
+            for row in rows.values():
+                usages += row.usage
 
         return usages
 
     def written(self) -> Written:
-        return {
-            ANSWERS: {place: row.to_json() for place, row in self.answers.items()},
-            VERDICTS: {place: row.to_json() for place, row in self.verdicts.items()},
-            INGESTS: {place: row.to_json() for place, row in self.ingests.items()},
-        }
+        written = {}
+        for name, rows in self.files.items():
+            written[name] = {place: row.to_json() for place, row in rows.items()}
+
+        return written
 
     def references(self, repeat: int) -> Iterator[tuple[str, bool]]:
         """References of the texts of a repeat's rows, each with whether the text is a reply, and

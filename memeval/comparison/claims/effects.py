@@ -12,7 +12,6 @@ from msgspec import Struct
 from memeval.comparison.claims.matching import Match, claimed_rows, rests_on_answers
 from memeval.comparison.claims.records import JUDGED
 from memeval.comparison.scores import RunScores, difference_on, read_scores, weights_of
-from memeval.datasets.grouping import group
 from memeval.datasets.lint.records import differing_settings
 from memeval.metrics.registry import metric_named
 from memeval.metrics.retrieval import CUTOFFS
@@ -144,8 +143,7 @@ def _categories(scores: RunScores) -> set[str]:
 def _by_averages(answers: RunScores) -> Iterator[Effect]:
     """The mean of the categories' means, and of the conversations', if there are several."""
     for what, member in (("categories", "category"), ("conversations", "case_id")):
-        pairs = ((getattr(asked, member), name) for name, asked in answers.questions.items())
-        groups = group(pairs).values()
+        groups = answers.grouped(member, answers.questions).values()
         if len(groups) > 1:
             value = mean(_mean_percent(answers.on(names)) for names in groups)
             text = f"mean of the {what}' means"

@@ -15,6 +15,7 @@ from memeval.comparison.gating.verdict import (
     GateRules,
     is_loss,
 )
+from memeval.comparison.records import CategoryDifference
 from memeval.comparison.sentences import detection_limit, with_interval, with_unit
 from memeval.comparison.words import NO_WIDTH
 from memeval.metrics.formats import NONE, count, dollars, figure, probability
@@ -114,9 +115,8 @@ class Gate:
         ]
         lines += table(("", "baseline", "now"), rows)
         if result.change is not None:
-            changes = [_row(ALL, result.change)]
-            changes += [_row(row.category, row.result) for row in result.categories]
-            lines += ["", *table(("", "questions", "Δ points [95 %]"), changes)]
+            changes = [CategoryDifference(ALL, result.change), *result.categories]
+            lines += ["", *table(("", "questions", "Δ points [95 %]"), map(_row, changes))]
             lines += ["", f"- {inline(_remark(result.change))}"]
 
         for title, names in (("Worse", result.lost), ("Better", result.gained)):
@@ -173,7 +173,8 @@ class Gate:
         tokens, cost_usd = tokens_and_usd(run.summary)
         difference = p = None
         if result.change is not None:
-            difference, p = _change_json(ALL, result.change), result.change.p
+            difference = _change_json(CategoryDifference(ALL, result.change))
+            p = result.change.p
 
         settings = changed_settings(baseline, run)
         members = ("name", "baseline", "now")
@@ -189,7 +190,7 @@ class Gate:
             "baseline": {"key": baseline.run_key, "name": baseline.name, "value": result.before},
             "difference": difference,
             "p": p,
-            "categories": [_change_json(row.category, row.result) for row in result.categories],
+            "categories": list(map(_change_json, result.categories)),
             "must_pass": list(map(asdict, result.must_pass)),
             "settings": [dict(zip(members, row, strict=True)) for row in settings],
             "lost": list(result.lost),
@@ -243,13 +244,15 @@ def _remark(change: ClusteredDifference) -> str:
     return f"{remark} {NO_WIDTH}" if change.is_uniform else remark
 
 
-def _row(name: str, change: ClusteredDifference) -> tuple[str, ...]:
-    return inline(one_line(name)), count(change.count), inline(_points(change))
+def _row(change: CategoryDifference) -> tuple[str, ...]:
+    name, points = inline(one_line(change.category)), inline(_points(change.result))
+    return name, count(change.result.count), points
 
 
-def _change_json(name: str, change: ClusteredDifference) -> dict[str, Any]:
+def _change_json(of: CategoryDifference) -> dict[str, Any]:
+    change = of.result
     return {
-        "name": name,
+        "name": of.category,
         "questions": change.count,
         "conversations": change.groups,
         "mean": change.mean,

@@ -10,7 +10,6 @@ from memeval.comparison.gating.baseline import LABELS, Baseline, judge_of
 from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, low_coverage, other_judge
 from memeval.comparison.records import CategoryDifference
 from memeval.comparison.scores import RunScores, difference_on, weights_of
-from memeval.datasets.grouping import group
 from memeval.metrics.formats import coverage_percent
 from memeval.metrics.metric import Metric
 from memeval.results import is_same_judge
@@ -158,7 +157,7 @@ def _must_pass(name: str, before: float | None, now: float | None, metric: Metri
 def _by_category(
     questions: Sequence[str], baseline: Baseline, scores: RunScores
 ) -> Iterator[CategoryDifference]:
-    groups = group((scores.questions[name].category_name, name) for name in questions)
+    groups = scores.grouped("category_name", questions)
     for name in sorted(groups):
         result = difference_on(groups[name], scores, scores.values, baseline.values, most=1.0)
         yield CategoryDifference(name, result)
