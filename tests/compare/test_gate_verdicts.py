@@ -219,6 +219,12 @@ def test_a_mean_over_the_questions_that_both_scored_says_so(tmp_path: Path) -> N
     assert "now 57.6 %, baseline 57.6 %, on the 59 questions that both scored." in shown
 
 
+def test_a_run_without_values_is_broken_and_only_recall_blames_top_k(tmp_path: Path) -> None:
+    (before,) = runs(tmp_path, "A")
+    now = made_run(tmp_path / "now", "now", {name: [None] for name in example("A")})
+    assert "no question has a value for accuracy now" in judged(baseline_from(before), now).reasons
+
+
 def test_run_with_other_questions_is_broken(tmp_path: Path) -> None:
     (good,) = runs(tmp_path, "A")
     scores = example("A")

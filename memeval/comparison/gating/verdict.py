@@ -12,6 +12,7 @@ from memeval.comparison.records import CategoryDifference
 from memeval.comparison.scores import RunScores, difference_on, weights_of
 from memeval.metrics.formats import coverage_percent
 from memeval.metrics.metric import Metric
+from memeval.metrics.retrieval import cutoff_of
 from memeval.results import is_same_judge
 from memeval.results.run import Run
 from memeval.statistics.clusters import weighted_mean
@@ -230,10 +231,10 @@ def _not_comparable(
         yield other_judge(baseline.judge, judge)
 
     if baseline.values and not scores.values:
-        yield (
-            f"no question has a value for {metric.name} now "
-            f"(top_k={one_line(summary.params.get('top_k'))})"
-        )
+        # A reader who is shown three chunks has no recall@10.
+        top_k = f" (top_k={one_line(summary.params.get('top_k'))})"
+        cause = top_k * (cutoff_of(metric.name) is not None)
+        yield f"no question has a value for {metric.name} now{cause}"
 
     asked, before_asked = scores.questions.keys(), baseline.questions.keys()
     if asked != before_asked:
