@@ -55,6 +55,12 @@ def show(arguments: Sequence[str]) -> int:
     options = PARSER.parse_args(list(arguments))
     (run,) = select_one(options.run, "show").chosen
     lines = run_lines(run)
+    if options.data is not None and options.question is None:
+        raise UserError(
+            "show reads --data only for a question",
+            f"to see one:  python -m memeval show {run.key} QUESTION --data FILE",
+        )
+
     if options.question is not None:
         lines = question_lines(run, options.question, options.data)
 

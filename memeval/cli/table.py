@@ -32,6 +32,8 @@ PARSER = Parser.of("table", USAGE, format="markdown", columns="", rows="", capti
 def table(arguments: Sequence[str]) -> int:
     """Prints the table, or writes it into a file."""
     options = PARSER.parse_intermixed_args(list(arguments))
+    if options.format == "csv" and options.caption + options.label:
+        raise UserError("--format csv has no place for --caption and --label", "leave them out")
     if options.output is not None:
         check_folder_of("--output", options.output)
 

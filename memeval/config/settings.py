@@ -191,8 +191,9 @@ def _list(key: str, value: Any, wanted: Any) -> tuple[Any, ...]:
     allowed_types = get_args(wanted) or (wanted,)
     for item in value:
         if isinstance(item, bool) or not isinstance(item, allowed_types):
+            example = "[1, 2]" if int in allowed_types else "[q1, '2'], with quotes around a number"
             raise UserError(
-                f"{key} must be a list of ids, for example [1, 2]; '{item}' is not an id"
+                f"{key} must be a list of ids, for example {example}; '{item}' is not an id"
             )
 
     return tuple(value)

@@ -237,6 +237,7 @@ MISTAKES = [
     mistake(
         "dataset.categories=[[4]]", "dataset.categories must be a list of ids", "'[4]' is not an id"
     ),
+    mistake("dataset.question_ids=[7]", "quotes around a number; '7' is not an id"),
     mistake(
         "granularity=chunk granularity.overlap=256",
         "granularity.overlap (256) must be smaller than granularity.size (256)",

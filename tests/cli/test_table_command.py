@@ -83,6 +83,7 @@ def test_recorded_answers_have_their_recorded_figures(tmp_path: Path, data_dir: 
         ((), "table needs runs"),
         (("dataset=demo",), "no finished runs in"),
         (("--format", "word"), "invalid choice: 'word'"),
+        (("--format", "csv", "--label", "tab:a"), "has no place for --caption and --label"),
     ],
 )
 def test_invalid_arguments_are_refused(words: tuple[str, ...], told: str, tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_rows_must_have_different_names(tmp_path: Path) -> None:
 
     assert error.value.hints == ("use:  --rows system,top_k",)
     assert paper_table(runs, ["accuracy"], rows=["system", "top_k"]).headings == ("system", "top_k")
-    with pytest.raises(UserError, match="unknown setting 'sistem'"):
+    with pytest.raises(UserError, match=r"unknown setting 'sistem'\. Did you mean: system\?"):
         paper_table(runs, ["accuracy"], rows=["sistem"])
 
 

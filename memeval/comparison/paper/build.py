@@ -126,8 +126,9 @@ def _named_rows(
     """The headings and names of the rows. Raises `UserError` if two rows have the same name."""
     headings, columns = [], []
     for name in rows:
-        if not any(name in summary.params for summary in summaries):
-            raise unknown("setting", one_line(name), differing_settings(summaries) or {"system"})
+        known = set().union(*(summary.params for summary in summaries))
+        if name not in known:
+            raise unknown("setting", one_line(name), known)
 
         headings.append(name.removesuffix(".name"))
         columns.append([one_line(setting_value(summary, name)) for summary in summaries])
