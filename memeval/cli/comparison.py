@@ -145,11 +145,13 @@ def print_logged(logged: Sequence[PublishResult]) -> None:
 
 def print_invalid(summaries: Sequence[RunSummary]) -> None:
     """Names the cells that ended too early, and those whose coverage is too low."""
-    for summary in summaries:
+    from memeval.report.differences import labels
+
+    for summary, name in zip(summaries, labels(summaries), strict=True):
         if summary.is_stopped:
-            print_folded(f"STOPPED: {summary.name}: not finished; the same command resumes it")
+            print_folded(f"STOPPED: {name}: not finished; the same command resumes it")
         elif not summary.valid:
-            print_folded(f"INVALID: {summary.name}: {_why_invalid(summary)}")
+            print_folded(f"INVALID: {name}: {_why_invalid(summary)}")
 
 
 def print_unpublished(cells: Sequence[DoneCell]) -> None:

@@ -76,6 +76,16 @@ def test_kind_of_a_note_and_not_its_text_says_why_a_run_is_invalid(
     assert told.endswith("answer_failed and have no score")
 
 
+def test_stopped_runs_of_one_name_are_told_apart_by_what_differs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stopped = replace(summary("rag"), valid=False, status=STOPPED)
+    params = [{**stopped.params, "embedder": name} for name in ("tfidf", "openai")]
+    print_invalid([replace(stopped, params=given) for given in params])
+    shown = capsys.readouterr().out
+    assert "STOPPED: tfidf: not finished" in shown and "STOPPED: openai: not finished" in shown
+
+
 def test_stop_note_is_recognised_by_kind_and_not_by_position() -> None:
     stop = Note(NoteKind.STOPPED, "The budget is spent.")
     stopped = replace(summary("rag"), valid=False, status=STOPPED, notes=(CAVEAT, stop))
