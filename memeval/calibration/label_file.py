@@ -81,13 +81,20 @@ def read_labels(path: Path) -> list[LabelRow]:
     with reading(one_line(path)):
         content = path.read_bytes()
 
-    given: Iterable[Fields] = parse_lines(content.split(b"\n"), path)
+    given: Iterable[Fields]
     if suffix == ".csv":
         # Spreadsheets in some countries write semicolons.
         header = content.lstrip().partition(b"\n")[0]
         delimiter = ";" if header.count(b";") > header.count(b",") else ","
         table = read_table(content, path, [LABEL], delimiter)
         given = (fields for fields in table if any(fields.values.values()))
+    else:
+        given = list(parse_lines(content.split(b"\n"), path))
+        if given and not any(LABEL in fields.values for fields in given):
+            raise UserError(
+                f"{one_line(path)} is not a file of labels: no row has the field {LABEL}",
+                "write one:  python -m memeval label RUN",
+            )
 
     rows: list[LabelRow] = []
     problems: list[str] = []

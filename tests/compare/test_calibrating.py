@@ -317,6 +317,13 @@ def test_labels_that_do_not_fit_the_run_are_refused(
     assert not (run.folder / CALIBRATION_FILE).exists()
 
 
+def test_items_of_a_probe_are_no_labels(home: Path, command: Command) -> None:
+    file = shipped_path(ITEMS_FILE)
+    run = independent(home, "110")
+    status, _, err = command("judge", "calibrate", run.key, "--labels", file)
+    assert status == 2 and "is not a file of labels: no row has the field label" in err
+
+
 def test_partial_labels_are_used_on_request(home: Path, command: Command) -> None:
     run = independent(home, "1101")
     file = own_labels(home / "labels.jsonl", run, ["y", "n", ""])
