@@ -201,7 +201,9 @@ def _forget() -> None:
     if _is_of("memeval.", signal.SIGTERM):
         signal.set_wakeup_fd(-1)
         for number in (*SIGNALS, *JOB_SIGNALS):
-            signal.signal(number, signal.SIG_DFL)
+            # The job's signals are the system's own, unless memeval took them from submitit.
+            if number in SIGNALS or _is_of("memeval.", number):
+                signal.signal(number, signal.SIG_DFL)
 
     _release()
 

@@ -1,12 +1,15 @@
-"""Ctrl-C while memeval itself is still being imported."""
+"""Ctrl-C while memeval itself is still being imported, and signals of forked processes."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
 import pytest
 
 from memeval.__main__ import main
+from memeval.runs.interrupt import listening
 
 
 def test_interrupt_during_the_import_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,3 +23,20 @@ def test_interrupt_during_the_import_is_no_traceback(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "meta_path", [Interrupted, *sys.meta_path])
 
     assert main([]) == 130
+
+
+def test_a_forked_process_keeps_the_handlers_of_its_system() -> None:
+    def handle(*_: object) -> None:
+        """A system's own handler."""
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        with listening():
+            child = os.fork()
+            if child == 0:
+                found = [signal.getsignal(number) for number in (signal.SIGUSR1, signal.SIGTERM)]
+                os._exit(int(found != [handle, signal.SIG_DFL]))
+
+            assert os.waitpid(child, 0) == (child, 0)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
