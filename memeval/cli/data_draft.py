@@ -48,7 +48,7 @@ from memeval.runs.compose.config import compose_config
 from memeval.runs.display.progress import RunDisplay
 from memeval.runs.forecast.imagined import ImaginedConnections, ImaginedModels, Tally
 from memeval.runs.forecast.past import ASSUMED_S
-from memeval.runs.forecast.totals import CallSums, Estimate, line_of, shortfalls
+from memeval.runs.forecast.totals import CallSums, Estimate, line_of, shortfall
 from memeval.runs.job import check_writable
 from memeval.runs.loop import run_loop
 from memeval.runs.spending import check_keys, refuse_confirmation
@@ -343,11 +343,8 @@ def _show_plan(job: _Job) -> int:
 
     print(wanted)
     estimate = Estimate(lines, ())
-    for line in call_lines(estimate):
+    for line in (*call_lines(estimate), *shortfall(estimate, limits_of(job.cell.config))):
         print(line)
-
-    for note in shortfalls(estimate, limits_of(job.cell.config)):
-        print(f"note: {note}")
 
     if lines:
         print(

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from memeval.errors import BudgetError
 from memeval.llm.in_flight import finish_or_cancel
@@ -31,6 +32,17 @@ class SpendingLimits(Struct, frozen=True):
     @property
     def any(self) -> bool:
         return (self.usd, self.tokens, self.calls) != (None, None, None)
+
+    def exceeded(self, amount: object) -> str | None:
+        """The name of the first limit that the fields of the same names exceed; None if none
+        does. A field of None is unknown, and exceeds nothing.
+        """
+        for name, limit in asdict(self).items():
+            used = getattr(amount, name)
+            if limit is not None and used is not None and used > limit:
+                return name
+
+        return None
 
 
 class Amount(Struct, frozen=True):
@@ -92,12 +104,7 @@ class Budget:
         self._call_ended.clear()
 
     def _fits(self, most: Amount) -> bool:
-        limits, total = self.limits, self.spent + self._held + most
-        return (
-            (limits.usd is None or total.usd <= limits.usd)
-            and (limits.tokens is None or total.tokens <= limits.tokens)
-            and (limits.calls is None or total.calls <= limits.calls)
-        )
+        return self.limits.exceeded(self.spent + self._held + most) is None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`. Raises `BudgetError` if the budget allows no further call."""
@@ -115,22 +122,16 @@ class Budget:
 
     def describe_end(self) -> str:
         """The reason why the work was stopped."""
-        limits, spent, most = self.limits, self.spent, self._refused
-        rows = (
-            ("usd", limits.usd, f"${spent.usd:.4f}", f"${most.usd:.4f}", spent.usd + most.usd),
-            ("tokens", limits.tokens, f"{spent.tokens:,}", f"{most.tokens:,}",
-             spent.tokens + most.tokens),
-            ("calls", limits.calls, f"{spent.calls:,}", f"{most.calls:,}",
-             spent.calls + most.calls),
-        )  # fmt: skip
-        for name, limit, so_far, next_call, needed in rows:
-            if limit is not None and needed > limit:
-                return (
-                    f"stopped: {so_far} of budget.{name}={limit:.15g} are spent, and the next call "
-                    f"may cost up to {next_call}"
-                )
+        name = self.limits.exceeded(self.spent + self._refused)
+        if name is None:
+            return "stopped: the budget is spent"
 
-        return "stopped: the budget is spent"
+        style = "${:.4f}" if name == "usd" else "{:,}"
+        spent, most = getattr(self.spent, name), getattr(self._refused, name)
+        return (
+            f"stopped: {style.format(spent)} of budget.{name}={getattr(self.limits, name):.15g} "
+            f"are spent, and the next call may cost up to {style.format(most)}"
+        )
 
 
 def most_of(body: Mapping[str, Any], size: int, provider: str) -> Amount:

@@ -178,10 +178,9 @@ def _operations_done(
         row = rows.ingests.get((repeat, ingest_id(memory)))
         return row.operations if row else ()
 
-    case = data.cases.get(case_id)
     try:
-        return case and operations_done(case, done_until)
-    except ValueError:
+        return operations_done(data.cases[case_id], done_until)
+    except (KeyError, ValueError):
         return None
 
 

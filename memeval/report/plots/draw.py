@@ -100,13 +100,10 @@ def _further_fonts() -> list[str]:
 def _settings() -> Iterator[None]:
     """matplotlib's settings inside a block: outside of it, a notebook's own plots keep theirs."""
     families = dict.fromkeys([*matplotlib.rcParams["font.family"], *_further_fonts()])
-    settings = {
-        "text.parse_math": False,  # dollars in names are not formulas
-        "font.family": list(families),
-        # Without the salt, the ids within an SVG are drawn at random.
-        "svg.hashsalt": "memeval",
-    }
-    with matplotlib.rc_context(settings):
+    # Dollars in names are not formulas; without the salt, an SVG's ids are drawn at random.
+    with matplotlib.rc_context(
+        {"text.parse_math": False, "font.family": list(families), "svg.hashsalt": "memeval"}
+    ):
         yield
 
 

@@ -11,7 +11,7 @@ from memeval.errors import UserError
 from memeval.pipeline.open.called import limits_of
 from memeval.runs.forecast.estimate import Estimator
 from memeval.runs.forecast.outlook import Outlook, look_ahead
-from memeval.runs.forecast.totals import Estimate, shortfalls
+from memeval.runs.forecast.totals import Estimate, shortfall
 from memeval.runs.invocation import FailedCell
 from memeval.runs.plan import Plan
 from memeval.runs.units import StageUnits, Units
@@ -51,7 +51,7 @@ async def forecast(plan: Plan, *, exact: bool = False) -> Forecast:
         estimate = await estimator.estimate(exact=exact)
 
     for planned in plan.cells[:1]:  # they share one budget
-        notes = shortfalls(estimate, limits_of(planned.cell.config))
+        notes = shortfall(estimate, limits_of(planned.cell.config))
         estimate = replace(estimate, basis=[*estimate.basis, *notes])
 
     return Forecast(

@@ -1,9 +1,8 @@
 """The calls of a sweep, summed by role and model, and their cost."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from memeval.llm.budget import SpendingLimits
 from memeval.records import Role, Usage
@@ -76,15 +75,14 @@ class Estimate(Struct, frozen=True):
         return max(by_address.values(), default=0.0)
 
 
-def shortfalls(estimate: Estimate, limits: SpendingLimits) -> Iterator[str]:
-    """Sentences on the limits that are below the estimate."""
-    for name, limit in asdict(limits).items():
-        expected = getattr(estimate, name)
-        if limit is not None and expected is not None and expected > limit:
-            yield (
-                f"budget.{name}={limit:.15g} is below the estimate: the command would stop, and "
-                "continue with a larger budget"
-            )
+def shortfall(estimate: Estimate, limits: SpendingLimits) -> list[str]:
+    """A sentence on the limit that is below the estimate, if one is."""
+    name = limits.exceeded(estimate)
+    if name is None:
+        return []
+
+    what = f"budget.{name}={getattr(limits, name):.15g} is below the estimate"
+    return [f"{what}: the command would stop, and continue with a larger budget"]
 
 
 class CallSums(Struct):
