@@ -156,14 +156,26 @@ def _complete_command(arguments: list[str]) -> bool:
         return False
 
     program, first, *rest = line.split(" ")
-    if rest and first in COMMANDS:
-        os.environ["COMP_LINE"] = " ".join([program, *rest])
-    elif not rest:
+    if rest:
+        settings = rest if first in COMMANDS else [first, *rest]
+        if first == "evaluate" and len(rest) > 1:  # the first word is the file of answers
+            settings = rest[1:]
+
+        os.environ["COMP_LINE"] = " ".join(filter(_is_for_hydra, [program, *settings]))
+    else:
         for name in COMMANDS:
             if name.startswith(first):
                 print(name)
 
-    return bool(rest) and first.isidentifier() and (first in OWN_HELP or first not in COMMANDS)
+    is_other = first.isidentifier() and (first in OWN_HELP or first not in COMMANDS)
+    return line.rpartition(" ")[2].startswith("-") or (bool(rest) and is_other)
+
+
+def _is_for_hydra(word: str) -> bool:
+    """Whether Hydra accepts a word: not memeval's own options, such as `--fresh`."""
+    from memeval.runs.compose.words import FLAGS, VALUED
+
+    return not word.startswith("--") or word.partition("=")[0] in VALUED | FLAGS
 
 
 def _split_command(arguments: list[str]) -> tuple[str, list[str]]:

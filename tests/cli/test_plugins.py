@@ -317,6 +317,9 @@ def test_completion_lists_options_of_packages(site: Path, tmp_path: Path) -> Non
         ("system=echo_last system.l", {"system.last="}),
         ("plan system=echo", {"system=echo_five", "system=echo_last"}),
         ("verif", {"verify"}),
+        ("--fresh -m --keep-going system=echo", {"system=echo_five", "system=echo_last"}),
+        ("evaluate a.jsonl --ranked system=echo", {"system=echo_five", "system=echo_last"}),
+        ("system=rag --fre", set()),
         ("list system=echo", set()),
         ("lits system=echo", set()),
     ):
@@ -329,7 +332,7 @@ def test_completion_lists_options_of_packages(site: Path, tmp_path: Path) -> Non
             COMP_LINE=words,
             COMP_POINT=str(len(words)),
         )
-        assert set(done.out.split()) == wanted
+        assert set(done.out.split()) == wanted and not done.err
 
 
 @pytest.mark.parametrize(
