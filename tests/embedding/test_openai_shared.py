@@ -34,10 +34,11 @@ async def embed(
     *histories: list[str],
     at_once: bool,
     batch_size: int = MOST_TEXTS,
+    width: int | None = None,
 ) -> list[object]:
     endpoint = Endpoint(EndpointSettings(server.base_url, "of the test", 4, 5.0, 0))
     cache = Cache(folder / "embeddings.sqlite")
-    embedder = OpenAIEmbedder(endpoint, "model", None, cache, "run", batch_size=batch_size)
+    embedder = OpenAIEmbedder(endpoint, "model", width, cache, "run", batch_size=batch_size)
     try:
         if at_once:
             return list(
@@ -69,6 +70,14 @@ def test_requests_have_as_many_texts_as_the_endpoint_accepts(tmp_path: Path) -> 
         server.requests.clear()
         asyncio.run(embed(server, tmp_path, FIRST, at_once=False, batch_size=32))
         assert sorted(len(body["input"]) for _, body in server.requests) == [12] + 9 * [32]
+
+
+def test_only_a_chosen_width_is_requested(tmp_path: Path) -> None:
+    with ScriptedEndpoint() as server:
+        for width in (None, 64):
+            asyncio.run(embed(server, tmp_path, FIRST[:1], at_once=False, width=width))
+
+        assert [body.get("dimensions") for _, body in server.requests] == [None, 64]
 
 
 def test_concurrent_callers_share_a_failure_and_a_later_call_retries(tmp_path: Path) -> None:
@@ -131,6 +140,7 @@ def test_cached_vector_takes_the_time_of_its_paid_request(tmp_path: Path) -> Non
     first, second = (ledger.calls_s(Role.EMBED) for ledger in ledgers)
     assert first == second
     assert first is not None and first >= 0.05
+    assert ledgers[0].usages[0].completion_tokens == 0
 
 
 def test_vector_stored_without_a_time_has_none(tmp_path: Path) -> None:

@@ -121,6 +121,10 @@ def test_unanswerable_questions_follow_the_official_refusal_rule(answer: str, ri
     )
     found = refusal_verdict(answer, locomo_metrics(answer, question))
     assert (found.label is Label.CORRECT) is right
+    assert found.judge == "official_refusal"
+
+    by_list = refusal_verdict("I do not know.", {"token_f1": None})
+    assert (by_list.judge, by_list.label) == ("refusal", Label.CORRECT)
 
 
 def test_unknown_judge_suggests_the_nearest_name() -> None:

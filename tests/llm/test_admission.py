@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import asyncio
 
+import numpy as np
 import pytest
 
 from memeval.errors import BudgetError
 from memeval.llm.budget import Amount, Budget, SpendingLimits, amount_of, most_of
 from memeval.llm.reply.chat import ChatReply
 from memeval.llm.reply.ranking import RankingReply
+from memeval.llm.reply.vectors import VectorsReply
 
 
 async def call(budget: Budget, sent: list[int], tokens: int) -> None:
@@ -85,8 +87,12 @@ def test_a_call_is_held_at_its_most_and_booked_at_its_cost() -> None:
     assert asyncio.run(play()) == spent + spent
 
 
-def test_unreported_tokens_of_a_ranking_are_counted_with_the_query_of_each_document() -> None:
+def test_unreported_tokens_are_counted_for_a_ranking_with_the_query_of_each_document() -> None:
     body = {"model": "none", "query": "three short words", "documents": ["one", "two words"]}
     for tokens, expected in ((7, 7), (None, 9)):
         reply = RankingReply(scores=(1.0, 0.0), tokens=tokens)
         assert amount_of(body, reply, "none", Amount()) == Amount(tokens=expected, calls=1)
+
+    unreported = VectorsReply(np.eye(2, dtype=np.float32), tokens=None)
+    body = {"model": "none", "input": ["one", "two words"]}
+    assert amount_of(body, unreported, "none", Amount()) == Amount(tokens=3, calls=1)

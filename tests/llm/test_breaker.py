@@ -145,6 +145,13 @@ def test_permanent_error_on_the_first_call_ends_the_work(fault: str, told: str, 
     assert any(hint in line for line in error.value.hints)
 
 
+def test_permanent_error_after_an_answer_fails_its_call_only() -> None:
+    """The same key and model have worked, so it may be the request."""
+    with ScriptedEndpoint(faults=Faults({"not_found": 0.3}, seed=1)) as endpoint:
+        failed, called = kept(endpoint.base_url, calls=30)
+        assert failed == called.load.failures > 3
+
+
 def test_refused_key_is_reported_even_if_the_work_ended_first() -> None:
     with ScriptedEndpoint(faults=Faults({"unauthorised": 1.0})) as endpoint:
 

@@ -134,6 +134,7 @@ def test_each_compression_passes_the_previous_summary_on(build: Builder) -> None
     assert {(role, seed) for _, role, seed in model.calls} == {(Role.INGEST, 7)}
     driver.ask(Query("Who?"))
     assert driver.reader.contexts[-1] == ["Summary 2.", *(unit.text for unit in units[7:])]
+    assert driver.reader.orders[-1] == [0, 2, 1], "if space is short, the oldest message goes"
 
 
 def test_summary_over_budget_is_cut_at_a_sentence_and_noted(build: Builder) -> None:
@@ -233,11 +234,14 @@ def test_memgpt_still_finds_what_native_lost(build: Builder) -> None:
     ]
     assert sum(found) >= 0.6 * len(lost)
     place = {unit.text: number for number, unit in enumerate(units)}
-    for answer, context in zip(answers, driver.reader.contexts, strict=True):
+    seen = zip(answers, driver.reader.contexts, driver.reader.orders, strict=True)
+    for answer, context, order in seen:
         shown = [place[text] for text in context]
         assert shown == sorted(shown), "core and archive are shown in order of time"
         assert shown[10:] == list(range(half - retain, len(units)))
-        assert len(answer.retrieved or ()) == 10
+        hits = [chunk.text for chunk in answer.retrieved or ()]
+        assert len(hits) == 10
+        assert [context[position] for position in order] == [*hits, *context[:9:-1]]
         assert len(answer.ranking or ()) == 20
 
 

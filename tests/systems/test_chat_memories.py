@@ -255,6 +255,8 @@ def test_combined_shows_form_recall_and_last_messages_once_each(build: Builder) 
     form, *messages = driver.reader.contexts[-1]
     assert form.startswith("# ")
     assert messages == [*TEXTS[2:5], *TEXTS[-3:]]
+    # The form, the hit, then the others from the latest back.
+    assert driver.reader.orders[-1] == [0, 2, 6, 5, 4, 3, 1]
     assert [unit.turn_ids for unit in answer.retrieved or ()] == [("D1:4",)]
 
 

@@ -374,6 +374,9 @@ def test_artifact_text_has_date_type_quote_and_additional_content() -> None:
         "[1:56 pm on 8 May 2023] event told by Ann: I adopted a puppy yesterday "
         "(7 May 2023: Ann adopted Biscuit the puppy)"
     )
+    assert one.full_text == (
+        "Ann: I adopted a puppy yesterday\nAnn adopted Biscuit the puppy\n7 May 2023"
+    )
     assert artifact("It rained", "key_fact", time=None, speaker="").text == "key fact: It rained"
 
 
@@ -393,6 +396,16 @@ def test_window_and_artifacts_are_shown_after_rolling_compressions(build: Builde
     assert driver.reader.contexts[-1] == [unit.text for unit in answer.retrieved] + [
         unit.text for unit in units[4:]
     ]
+
+
+@pytest.mark.parametrize(("index_text", "first"), [("full", "D1:1"), ("content_quote", "D2:3")])
+def test_speaker_is_found_only_if_the_full_text_is_searched(
+    build: Builder, index_text: str, first: str
+) -> None:
+    driver = build("cogcanvas", {"index_text": index_text}, model=ExtractiveModel())
+    driver.remember(conversation())
+    found = driver.ask(Query("Ann")).retrieved
+    assert found and found[0].turn_ids == (first,)
 
 
 @pytest.mark.parametrize("compress_after", [3, 9, 99])

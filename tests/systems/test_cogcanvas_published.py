@@ -274,6 +274,7 @@ def test_a_small_top_k_grows_with_the_question(question: str, top_k: int, adapte
         ("last month", "8 April 2023"),
         ("next month", "7 June 2023"),
         ("last monday", "1 May 2023"),
+        ("last friday", "5 May 2023"),
         ("2 weeks ago", "24 April 2023"),
         ("4 years ago", "9 May 2019"),
         ("last night", None),

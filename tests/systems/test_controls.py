@@ -47,6 +47,7 @@ def test_long_context_shows_everything_in_order_of_time(build: Builder) -> None:
     driver.remember(conversation())
     answer = driver.ask(Query("Who?"))
     assert driver.reader.contexts[-1] == [chunk.text for chunk in conversation()]
+    assert driver.reader.orders[-1] == [*reversed(range(len(conversation())))]
     assert answer.notes == {}
 
 

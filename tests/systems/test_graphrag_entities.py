@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.memory_prompts import EntitiesPrompt
 from memeval.llm.model import LanguageModel
@@ -56,8 +58,9 @@ def test_entities_named_by_the_model_are_saved(build: Builder, tmp_path: Path) -
     assert model.asked == []
 
 
-def test_chunks_without_a_readable_list_are_lost(build: Builder) -> None:
-    driver = build("graphrag_lite", model=Namer(nothing='["cut'), entities="model")
+@pytest.mark.parametrize("reply", ['["cut', '["Ann", "cut'])
+def test_chunks_without_a_readable_list_are_lost(build: Builder, reply: str) -> None:
+    driver = build("graphrag_lite", model=Namer(nothing=reply), entities="model")
     driver.remember(conversation())
     health = driver.call("health")
     assert (health.asked, health.lost) == (9, 8)
