@@ -1,9 +1,9 @@
-"""Computes units in any process: runs each cell's units, and sends messages back."""
+"""Computes units in any process, which sends messages back, and receives these messages."""
 
 import asyncio
 import pickle
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -15,7 +15,16 @@ from memeval.llm.in_flight import in_flight
 from memeval.pipeline.execute.lane import Lane
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.execute.stores import Stores
-from memeval.pipeline.execute.unit import SAY, Message, Send, SentProgress, WorkUnit, compute_unit
+from memeval.pipeline.execute.unit import (
+    SAY,
+    Keeper,
+    Message,
+    Send,
+    SentProgress,
+    UnitDone,
+    WorkUnit,
+    compute_unit,
+)
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.open.called import run_with_breaker
 from memeval.pipeline.open.cell import Cell
@@ -25,6 +34,8 @@ from memeval.store.opening import open_store
 DONE, FAILED, MESSAGE = "done", "failed", "message"
 ENDING_S = 8.0
 """Time limit for a stopping worker to end its calls in progress."""
+LEAVING_S = 3.0
+"""Time limit for a worker to release its resources at the end."""
 IDLE_RUNS = 2
 """Number of runs that are kept without a unit under way: units come cell by cell, so the runs of
 earlier cells are no longer needed.
@@ -112,6 +123,56 @@ class UnitComputer:
         idle = [number for number in self._runs if not self._under_way[number]]
         for number in idle[:-IDLE_RUNS]:
             del self._runs[number], self._under_way[number]
+
+
+class DiedError(Exception):
+    """The process is gone."""
+
+
+class SentUnit:
+    """A unit that another process computes, as the event loop of the sweep sees it."""
+
+    def __init__(self, keeper: Keeper, stop: Callable[[], object]) -> None:
+        """`stop` asks the process to cancel the unit."""
+        self._keeper, self._stop = keeper, stop
+        self.done: asyncio.Future[UnitDone] = asyncio.get_running_loop().create_future()
+        self._failure: Exception | None = None
+        """The reason why a result could not be stored: the unit then fails in any case."""
+
+    def accept(self, kind: str, content: Any) -> None:
+        """Stores a message of the unit, or ends it."""
+        if kind == MESSAGE:
+            self._keep(content)
+        elif self._failure is not None or kind == FAILED:
+            self.fail(self._failure or content)
+        elif not self.done.done():
+            self.done.set_result(content)
+
+    def _keep(self, content: Any) -> None:
+        try:
+            if self._failure is None:
+                self._keeper.keep(content)
+        except Exception as error:  # noqa: BLE001 - raised once the process is done with the unit
+            self._failure = error
+            self._stop()
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the unit with an error."""
+        if not self.done.done():
+            self.done.set_exception(error)
+            # Retrieved even if nothing waits for it any more: otherwise asyncio would log it.
+            self.done.exception()
+
+    async def result(self) -> UnitDone:
+        """Waits for the end. Raises its error; after a cancellation, messages that still arrive
+        are kept for a while, and then the unit is given up.
+        """
+        try:
+            return await asyncio.shield(self.done)
+        except asyncio.CancelledError:
+            self._stop()
+            await asyncio.wait({self.done}, timeout=ENDING_S)
+            raise
 
 
 def say(message: str) -> None:

@@ -38,8 +38,6 @@ STATE, FINISHED = "state", "finished"
 """Messages of the process itself: its model calls, and the end of the last one."""
 STATE_S = 0.5
 """Seconds between two reports of the state."""
-LEAVING_S = 3.0
-"""Time limit for a process to release its resources at the end."""
 
 
 def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: int) -> NoReturn:

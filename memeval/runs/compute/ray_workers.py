@@ -35,7 +35,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads, free_slots
 from memeval.process import started
 from memeval.runs.compute import ray_worker
-from memeval.runs.compute.computing import DONE, ENDING_S, FAILED, State
+from memeval.runs.compute.computing import LEAVING_S, DiedError, SentUnit, State
 from memeval.runs.compute.ray_computing import Start
 from memeval.runs.plan import PlannedCell
 from memeval.text.shown import one_line
@@ -47,8 +47,6 @@ TRIES = 4
 """Maximum workers that a unit is given to if one after the other dies, as nodes come and go."""
 PATIENCE_S = 10.0
 """Seconds until a message reports that the sweep waits for the first worker."""
-LEAVING_S = 3.0
-"""Time limit for a worker to release its resources at the end."""
 LOCAL_STORE = 2**28
 """Bytes of shared memory in a cluster that memeval starts."""
 LONGEST_PARENT = 18
@@ -142,10 +140,6 @@ class Cluster:
             # Agents also outlive a cluster that was shut down.
             started.end_folder(self._folder)
             self._folder = None
-
-
-class _DiedError(Exception):
-    """The worker is gone."""
 
 
 class _WorkerHandle:
@@ -251,7 +245,7 @@ class RayWorkers:
                     keeper.begin_again()
 
                 return await self._compute(worker, unit(), keeper)
-            except _DiedError as death:
+            except DiedError as death:
                 self._lose(worker, death)
             finally:
                 worker.open_count -= 1
@@ -347,7 +341,7 @@ class RayWorkers:
         if reply.node != self._cluster.node and not self._shares_store:
             raise several_nodes()
 
-    def _lose(self, worker: _WorkerHandle, death: _DiedError) -> None:
+    def _lose(self, worker: _WorkerHandle, death: DiedError) -> None:
         # Each unit that the worker had open reports its death.
         if worker in self._workers:
             self._workers.remove(worker)
@@ -372,48 +366,17 @@ class RayWorkers:
         for _ in range(len(self._waiting)):
             self._wake()
 
-    async def _compute(self, worker: _WorkerHandle, unit: WorkUnit, keeper: Keeper) -> UnitDone:
-        """The result of a unit. Raises `_DiedError` if the worker is gone."""
+    async def _compute(self, worker: _WorkerHandle, work: WorkUnit, keeper: Keeper) -> UnitDone:
+        """The result of a unit. Raises `DiedError` if the worker is gone."""
         number = next(self._numbers)
-        stream = worker.actor.compute.options(num_returns="streaming").remote(number, unit)
+        stream = worker.actor.compute.options(num_returns="streaming").remote(number, work)
+        unit = SentUnit(keeper, lambda: worker.actor.stop.remote(number))
         # A separate task, so that no message is lost to a cancellation.
-        receiving = _task(self._receive(worker, number, stream, keeper))
+        receiving = _task(_receive(worker, stream, unit))
         try:
-            return await asyncio.shield(receiving)
-        except asyncio.CancelledError:
-            worker.actor.stop.remote(number)
-            await asyncio.wait({receiving}, timeout=ENDING_S)
+            return await unit.result()
+        finally:
             receiving.cancel()
-            raise
-
-    async def _receive(
-        self, worker: _WorkerHandle, number: int, stream: Any, keeper: Keeper
-    ) -> UnitDone:
-        failure: Exception | None = None
-        try:
-            async for reference in stream:
-                contents, state = await reference
-                worker.note(state)
-                for kind, content in contents:
-                    if kind in (DONE, FAILED):
-                        if failure is not None or kind == FAILED:
-                            raise failure or content
-
-                        done: UnitDone = content
-                        return done
-
-                    try:
-                        if failure is None:
-                            keeper.keep(content)
-                    except Exception as error:  # noqa: BLE001 - raised once the worker is done with the unit
-                        failure = error
-                        worker.actor.stop.remote(number)
-        except RayTaskError as error:
-            raise WorldError(f"a Ray worker failed: {_reason(error)}") from error
-        except RayError as error:
-            raise _DiedError(_reason(error)) from error
-
-        raise _DiedError("its stream ended early")
 
     async def stop(self) -> None:
         """Stops the workers: they first release what they hold."""
@@ -434,6 +397,24 @@ class RayWorkers:
             worker.leave()
 
         self._cluster.close()
+
+
+async def _receive(worker: _WorkerHandle, stream: Any, unit: SentUnit) -> None:
+    """Passes the messages of a unit on until the unit's end."""
+    try:
+        async for reference in stream:
+            contents, state = await reference
+            worker.note(state)
+            for kind, content in contents:
+                unit.accept(kind, content)
+    except RayTaskError as error:
+        unit.fail(WorldError(f"a Ray worker failed: {_reason(error)}"))
+    except RayError as error:
+        unit.fail(DiedError(_reason(error)))
+    except Exception as error:  # noqa: BLE001 - raised where the unit is waited for
+        unit.fail(error)
+    else:
+        unit.fail(DiedError("its stream ended early"))
 
 
 def several_nodes() -> UserError:

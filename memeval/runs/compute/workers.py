@@ -22,8 +22,6 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
-from msgspec import Struct
-
 from memeval.config.roles import called_roles, lowest_limit, settings_of_role
 from memeval.errors import WorldError
 from memeval.llm.in_flight import OtherProcess, in_flight
@@ -32,12 +30,11 @@ from memeval.pipeline.open.called import limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads, free_slots
 from memeval.process.cores import count_cores
-from memeval.runs.compute.computing import DONE, ENDING_S, FAILED
+from memeval.runs.compute.computing import LEAVING_S, MESSAGE, DiedError, SentUnit
 from memeval.runs.compute.forked import (
     END,
     FINISH,
     FINISHED,
-    LEAVING_S,
     SHARE,
     STATE,
     STOP,
@@ -169,7 +166,7 @@ class Workers:
                 keeper.begin_again()
 
             work = unit()
-            with suppress(_DiedError):
+            with suppress(DiedError):
                 if self._planned[work.cell].reach:
                     return await self._call(work, keeper, is_last)
 
@@ -280,19 +277,6 @@ class _Pool:
             worker.share(count)
 
 
-class _DiedError(Exception):
-    """The process is gone."""
-
-
-class _OpenUnit(Struct):
-    """A unit that a process works on."""
-
-    keeper: Keeper
-    done: asyncio.Future[UnitDone]
-    failure: Exception | None = None
-    """The reason why one of its results could not be stored. The unit then fails in any case."""
-
-
 class _Worker:
     """One worker process."""
 
@@ -311,7 +295,7 @@ class _Worker:
         self._finished = self._loop.create_future()
         """Done once its model calls have ended."""
         self._numbers = itertools.count()
-        self._units: dict[int, _OpenUnit] = {}
+        self._units: dict[int, SentUnit] = {}
         self._calls = OtherProcess(self._finish)
         in_flight.elsewhere.append(self._calls)
         self._loop.add_reader(connection.fileno(), self._read)
@@ -320,18 +304,16 @@ class _Worker:
     def open_count(self) -> int:
         return len(self._units)
 
-    async def compute(self, unit: WorkUnit, keeper: Keeper) -> UnitDone:
-        """The result of a unit. Raises `_DiedError` if the process is gone."""
-        number, done = next(self._numbers), self._loop.create_future()
-        self._units[number] = _OpenUnit(keeper, done)
-        self._send((WORK, number, unit))
+    async def compute(self, work: WorkUnit, keeper: Keeper) -> UnitDone:
+        """The result of a unit. Raises `DiedError` if the process is gone."""
+        number = next(self._numbers)
+        unit = SentUnit(keeper, lambda: self._send((STOP, number, None)))
+        self._units[number] = unit
+        self._send((WORK, number, work))
         try:
-            return await asyncio.shield(done)
+            return await unit.result()
         except asyncio.CancelledError:
-            self._send((STOP, number, None))
-            # Messages that still arrive are kept; after that the unit is given up.
-            await asyncio.wait({done}, timeout=ENDING_S)
-            if not done.done():
+            if not unit.done.done():
                 self.close()  # it hangs
             elif self.open_count == 1:
                 self.end()  # a thread of the unit may still run
@@ -340,8 +322,6 @@ class _Worker:
         finally:
             del self._units[number]
             self.idle_since = time.monotonic()
-            # asyncio logs exceptions that were never retrieved.
-            done.cancel() or done.exception()
 
     def share(self, processes: int) -> None:
         """Sets how many processes share the limit of each endpoint from now on."""
@@ -375,32 +355,12 @@ class _Worker:
             self._calls.lost = content.lost
         elif kind == FINISHED and not self._finished.done():
             self._finished.set_result(None)
-        elif number in self._units:  # not given up
-            self._accept(number, kind, content)
+        elif number in self._units and self._is_shown(kind, content):  # not given up
+            self._units[number].accept(kind, content)
 
-    def _accept(self, number: int, kind: str, content: Any) -> None:
-        unit = self._units[number]
-        if kind in (DONE, FAILED):
-            # A unit that ended well is still lost if its rows could not be stored.
-            error = unit.failure
-            if kind == FAILED:
-                error = error or content
-            if error is None:
-                unit.done.set_result(content)
-            else:
-                unit.done.set_exception(error)
-
-            return
-
-        if content[0] == SAY and not self._is_news(*content[1]):
-            return
-
-        try:
-            if unit.failure is None:
-                unit.keeper.keep(content)
-        except Exception as error:  # noqa: BLE001 - raised once the process is done with the unit
-            unit.failure = error
-            self._send((STOP, number, None))
+    def _is_shown(self, kind: str, content: Any) -> bool:
+        """Whether it is not a message for the user that another process has just sent."""
+        return kind != MESSAGE or content[0] != SAY or self._is_news(*content[1])
 
     def end(self) -> None:
         """Asks the process to end, unless already asked."""
@@ -415,7 +375,7 @@ class _Worker:
         self.end()
 
     def close(self) -> None:
-        """Disconnects from the process, which then ends; its open units raise `_DiedError`."""
+        """Disconnects from the process, which then ends; its open units raise `DiedError`."""
         if self.gone.done():
             return
 
@@ -429,5 +389,4 @@ class _Worker:
         in_flight.leave(self._calls)
         self.gone.set_result(None)
         for unit in self._units.values():
-            if not unit.done.done():
-                unit.done.set_exception(_DiedError())
+            unit.fail(DiedError())
