@@ -23,6 +23,7 @@ from memeval.packages.form import PackageManifest, entry_of, is_entry, manifest_
 from memeval.pipeline.verify.sound import recorded_keys
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RUN_FILE, RunSummary, texts_file
 from memeval.results.fields import read_as
+from memeval.results.files import reading
 from memeval.results.private import make_folder, open_private
 from memeval.results.run import Run
 from memeval.text.shown import one_line
@@ -106,11 +107,9 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
         raise UserError(f"{one_line(path)} is not a file")
 
     try:
-        with zipfile.ZipFile(path) as archive:
+        with reading(one_line(path)), zipfile.ZipFile(path) as archive:
             _check_form(path, archive)
             yield archive
-    except OSError as error:
-        raise UserError(f"{one_line(path)} can't be read: {error.strerror or error}") from error
     # An archive whose bytes were changed can raise zlib.error and others.
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError) as error:
         raise _error(path, f"it is not an intact zip file ({one_line(error, 100)})") from error

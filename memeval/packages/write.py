@@ -1,6 +1,5 @@
 """Writes finished runs as one file that can be shared and checked."""
 
-import hashlib
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from msgspec.structs import replace as replace_members
 
 from memeval import __version__
 from memeval.config.leaves import as_yaml
+from memeval.datasets.locate import digest_of
 from memeval.errors import UserError
 from memeval.packages import form
 from memeval.packages.cleaning import Cleaner
@@ -197,7 +197,7 @@ class _Writer:
             tags=tags,
             notes=tuple(notes),
             judge=judge,
-            files={name: _sha256(files[name]) for name in (CONFIG_FILE, RECORDS_FILE)},
+            files={name: digest_of(files[name]) for name in (CONFIG_FILE, RECORDS_FILE)},
             rows=rows,
             identity=clean.clean_own(dict(summary.identity)),
         )
@@ -255,7 +255,10 @@ class _Writer:
             self.entries[form.REGISTER] = (as_json(register, indent=1) + "\n").encode()
 
         self.entries[form.TEXTS] = b"".join(self.texts[ref] for ref in sorted(self.texts))
-        entries = self.ordered_entries()
+        listed = {}
+        for name, content in self.ordered_entries().items():
+            listed[name] = PackageEntry(digest_of(content), len(content))
+
         return PackageManifest(
             format=form.FORMAT,
             memeval=__version__,
@@ -267,7 +270,7 @@ class _Writer:
             data=tuple(self.data[key] for key in sorted(self.data)),
             protocols=self.protocols,
             replaced=dict(sorted((+self.cleaner.counts).items())),
-            entries={name: _entry(content) for name, content in entries.items()},
+            entries=listed,
         )
 
     def ordered_entries(self) -> dict[str, bytes]:
@@ -300,14 +303,6 @@ def _cleaned(cleaner: Cleaner, row: Json) -> Json:
         cleaned[name] = clean(value)
 
     return cleaned
-
-
-def _entry(content: bytes) -> PackageEntry:
-    return PackageEntry(_sha256(content), len(content))
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _write(path: Path, entries: Mapping[str, bytes]) -> None:

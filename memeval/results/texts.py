@@ -12,13 +12,13 @@ import re
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 from msgspec import Struct
 
-from memeval.errors import StorageError
 from memeval.results.files import append_whole, json_line, without_halves, writing
 from memeval.results.private import open_private
 from memeval.results.shared_lines import SharedTexts
@@ -77,18 +77,13 @@ class Texts:
 
     def _read_lines(self) -> None:
         offset = 0
-        try:
-            with self.path.open("rb") as file:
-                for line in file:
-                    match = _ID.match(line)
-                    if match and line.endswith(b"\n"):
-                        self._lines[match[1].decode()] = (offset, len(line))
+        with writing(self.path, "read"), suppress(FileNotFoundError), self.path.open("rb") as file:
+            for line in file:
+                match = _ID.match(line)
+                if match and line.endswith(b"\n"):
+                    self._lines[match[1].decode()] = (offset, len(line))
 
-                    offset += len(line)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise StorageError(f"{self.path} can't be read: {error.strerror or error}") from error
+                offset += len(line)
 
     def references(self) -> list[str]:
         return list(self._lines)

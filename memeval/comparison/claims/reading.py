@@ -9,6 +9,7 @@ from memeval.errors import UserError, unknown
 from memeval.results.fields import read_as
 from memeval.results.summary import as_yaml
 from memeval.text.shown import one_line
+from memeval.text.yaml_files import load_yaml
 
 FOLDER = Path(__file__).parent
 
@@ -61,9 +62,7 @@ def find_figure(word: str, claims: Sequence[Claim]) -> tuple[Claim, ClaimedFigur
 
 def read_claims(path: Path) -> list[Claim]:
     """The claims of a file. Raises `ValueError` naming file and claim for an invalid one."""
-    import yaml  # type: ignore[import-untyped]
-
-    content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    content = load_yaml(path)
     if not isinstance(content, dict):
         raise ValueError(f"{path} does not map names to claims")
 
