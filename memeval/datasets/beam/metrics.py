@@ -185,21 +185,18 @@ def _rubric(record: Record, version: str) -> float | None:
 
 
 def _tau(record: Record, floors: Mapping[str, float]) -> float | None:
-    if record.score is None or record.verdict is None:
-        return None
-    if ORDER not in record.verdict.parts:
-        return floors.get(record.question_id)
-
-    return _of_order(record, tau_norm)
+    return _of_order(record, tau_norm, floors.get(record.question_id))
 
 
-def _of_order(record: Record, score: Callable[[Sequence[int], int], float]) -> float | None:
+def _of_order(
+    record: Record, score: Callable[[Sequence[int], int], float], of_blank: float | None = 0.0
+) -> float | None:
     if record.score is None or record.verdict is None:
         return None
 
     parts = record.verdict.parts
     if ORDER not in parts:
-        return 0.0
+        return of_blank
 
     return score(list(map(int, parts[ORDER])), len(parts[ITEMS]))
 
