@@ -137,6 +137,7 @@ def changed(path: list[Any], value: Any) -> list[Any]:
         ),
         (["qa", 0, "answer"], None, "conv-1 qa[0]: field 'answer' is null"),
         (["qa", 0, "answer"], "", "conv-1 qa[0]: field 'answer' is empty"),
+        (["qa", 0, "answer"], float("nan"), "field 'answer' is nan, not a string or a number"),
         (["qa", 0, "category"], "4", "conv-1 qa[0]: field 'category' is a string, not an integer"),
         (["qa", 0, "category"], True, "conv-1 qa[0]: field 'category' is a boolean"),
         (

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,12 @@ class Fields(Struct, frozen=True):
 
     def answer(self, name: str) -> str:
         """A field that must be a string or a number, as a string; never empty."""
-        answer = self._whole(name, str(self.get(name, "a string or a number")))
+        value = self.get(name, "a string or a number")
+        # Python reads NaN, which pandas writes where a value is missing, and 1e400 as infinite.
+        if isinstance(value, float) and not isfinite(value):
+            raise self.wrong(name, f"is {value}, not a string or a number")
+
+        answer = self._whole(name, str(value))
         if not answer.strip():
             raise self.wrong(name, "is empty")
 
