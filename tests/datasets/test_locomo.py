@@ -70,6 +70,15 @@ def test_evidence_is_repaired_deduplicated_and_counted(tmp_path: Path) -> None:
     )
 
 
+def test_answers_that_an_export_wrote_as_null_are_none(tmp_path: Path) -> None:
+    record = sample()
+    for number in (2, 3):
+        record["qa"][number]["answer"] = None
+
+    notes = locomo(write(tmp_path, [record]), allow_unpinned=True).open().notes
+    assert not any(note.startswith("category 5") for note in notes)
+
+
 def test_repair_evidence_keeps_only_existing_turns() -> None:
     turns = {"D8:6", "D9:17", "D11:26", "D30:5"}
     assert repair_evidence(["D8:6; D9:17"], turns) == ("D8:6", "D9:17")

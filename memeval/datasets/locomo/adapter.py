@@ -199,7 +199,7 @@ class Locomo(Dataset):
                 adversarial += 1
                 # 2 of 446, both in conv-26; all have an `adversarial_answer`, which the question
                 # falsely suggests.
-                ignored += "answer" in raw.fields.values
+                ignored += raw.fields.values.get("answer") is not None
 
         if repaired:
             yield (
