@@ -56,11 +56,7 @@ def show(arguments: Sequence[str]) -> int:
     (run,) = select_one(options.run, "show").chosen
     lines = run_lines(run)
     if options.data is not None and options.question is None:
-        raise UserError(
-            "show reads --data only for a question",
-            f"to see one:  python -m memeval show {run.key} QUESTION --data FILE",
-        )
-
+        raise UserError("show reads --data only for a QUESTION")
     if options.question is not None:
         lines = question_lines(run, options.question, options.data)
 

@@ -112,6 +112,9 @@ def read_pinned(info: DatasetInfo, path: Path, *, allow_unpinned: bool) -> Pinne
 
 def missing(info: DatasetInfo, path: Path) -> UserError:
     """The error for a missing file."""
+    if path.exists():
+        return UserError(f"data set '{info.name}': {path} is not a file")
+
     hints = []
     offline = "or offline:  python -m memeval dataset=demo"
     if info.url or any(file.url for file in info.files):
@@ -122,8 +125,7 @@ def missing(info: DatasetInfo, path: Path) -> UserError:
     if not hints or Path(info.file).name not in path.parts:
         hints.append("name another file, or leave dataset.path out")
 
-    problem = "is not a file" if path.exists() else "is missing"
-    return UserError(f"data set '{info.name}' is not on this machine: {path} {problem}.", *hints)
+    return UserError(f"data set '{info.name}' is not on this machine: {path} is missing.", *hints)
 
 
 def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: bool) -> bool:

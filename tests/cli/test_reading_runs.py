@@ -115,7 +115,7 @@ def test_data_option_of_show_makes_the_evidence_visible(finished: Path, tmp_path
     ("words", "reason"),
     [
         (("show", "KEY", "demo-1/q0", "--data", "none.json"), "show: argument --data: none.json"),
-        (("show", "KEY", "--data", __file__), "show reads --data only for a question"),
+        (("show", "KEY", "--data", __file__), "show reads --data only for a QUESTION"),
         (("lint", "KEY", "--data", "none.json"), "lint: argument --data: none.json does not exist"),
         (("lint", "KEY", "--prompt", "no.txt"), "--prompt no.txt can't be read: No such file or"),
         (("data", "import", ".", "--into", "x.json", "--redact-names", "n.txt"), "n.txt can't be"),
