@@ -17,7 +17,7 @@ from memeval.cli.main import COMMANDS, OWN_HELP, path_of
 PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# Commands
 
-Generated from the parsers of the commands by `python docs/commands_reference.py`. `python -m memeval` and `memeval` are the same. `python -m memeval COMMAND --help` prints the help of one command.
+Generated from the parsers of the commands by `python docs/commands_reference.py`. `memeval` is the same as `python -m memeval`, but does not search the current folder for your classes. `python -m memeval COMMAND --help` prints the help of one command.
 
 ```text
 {usage}

@@ -49,7 +49,7 @@ def import_named(path: str, group: str, what: str, base: type[Any] = object) -> 
             f"{what}: {where}: {type(error).__name__}: {one_line(error.msg)}"
         ) from error
     except ModuleNotFoundError as error:
-        hint = "is it installed, and on PYTHONPATH?"
+        hint = "is it installed, or on PYTHONPATH? only python -m memeval searches this folder"
         if module_name.endswith(".py"):
             hint = f"name the module, not its file:  {Path(module_name).stem}:{class_name}"
 
