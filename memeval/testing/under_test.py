@@ -1,6 +1,6 @@
 """The system under test, and the comparison of its answers, for the rules of systems."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from memeval.llm.contract import Prompt
@@ -186,7 +186,15 @@ class SystemUnderTest:
     async def dump(self, system: MemorySystem) -> list[DumpItem]:
         """The items that the system extracted or wrote; empty if it dumps None."""
         items: Iterable[DumpItem] | None = await watched(system).call("dump")
-        return [dict(item) for item in items or ()]
+        plain: list[DumpItem] = []
+        for item in items or ():
+            if not isinstance(item, Mapping):
+                message = f"each item must be a mapping, but one is {type(item).__name__}"
+                raise watched(system).misuse("dump", message)
+
+            plain.append(dict(item))
+
+        return plain
 
 
 RETAIN = 2

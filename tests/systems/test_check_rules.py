@@ -284,3 +284,29 @@ def test_system_that_exits_or_hangs_breaks_the_rule_as_it_fails_in_a_run(
     result = asyncio.run(outcome_of(CHECKS[0], Broken()))
     assert (result.state, result.expected) == ("violated", "no error")
     assert told in result.seen
+
+
+@pytest.mark.parametrize(
+    ("rule", "method", "returned", "told"),
+    [
+        ("no request fails", "health", {"asked": 1}, "in health: it must return an IngestHealth"),
+        (
+            "dump() returns JSON-serialisable items",
+            "dump",
+            ["a fact"],
+            "in dump: each item must be a mapping, but one is str",
+        ),
+    ],
+)
+def test_a_wrong_type_that_fails_a_run_breaks_a_rule(
+    rule: str, method: str, returned: object, told: str
+) -> None:
+    class Broken(Under):
+        def build(self, parts: SystemContext) -> MemorySystem:
+            system = Marking(None, parts)
+            vars(system)[method] = lambda: returned
+            return system
+
+    (check,) = [check for check in CHECKS if check.name == rule]
+    result = asyncio.run(outcome_of(check, Broken()))
+    assert result.state == "violated" and told in result.seen

@@ -162,7 +162,9 @@ def plain_notes(notes: Any) -> dict[str, Any]:
     if notes is None:
         return {}
     if not isinstance(notes, Mapping):
-        raise NotAnAnswerError(f"Answer.notes must be a mapping, but is {_describe(notes)}")
+        raise NotAnAnswerError(
+            f"Answer.notes, and an item of dump(), must be a mapping, but is {_describe(notes)}"
+        )
 
     plain = _plain(notes)
     size = len(json.dumps(plain, ensure_ascii=False))
