@@ -38,6 +38,7 @@ def asked(under: Under, question: str = QUESTION) -> tuple[Answer, Ledger]:
     async def ask(of: SystemUnderTest) -> None:
         with metered(Ledger()) as ledger:
             system = await of.fill_system()
+            ledger.scope = "the question's id"
             kept.extend([await of.ask(system, question), ledger])
 
     asyncio.run(play(ask, under))

@@ -178,13 +178,18 @@ def test_usage_of_tool_calls_is_unknown() -> None:
         with metered(Ledger()) as ledger:
             await tools["save_note"].call(text="My puppy is called Quill.", user="u")
             await tools["find"].call(word="puppy", user="u")
+            ledger.scope = "the question's id"
+            await tools["find"].call(word="puppy", user="u")
             await tools["fails"].call(user="u")
             await memory.dump()
 
         return ledger
 
     ledger = with_tools(play, dump_tool="everything")
-    assert [usage.role for usage in ledger.usages] == [Role.INGEST, Role.ANSWER, Role.ANSWER]
+    assert [usage.role for usage in ledger.usages] == [
+        *(Role.INGEST, Role.INGEST),  # the writer searches, too
+        *(Role.ANSWER, Role.ANSWER),
+    ]
     assert {usage.prompt_tokens for usage in ledger.usages} == {None}
     assert ledger.remarks[USAGE_UNKNOWN] == "the service does not report tokens"
 

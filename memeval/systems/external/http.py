@@ -23,7 +23,6 @@ from memeval.llm.keys import headers_of, value_of
 from memeval.llm.metering import current_ledger
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.transport import Transport
-from memeval.records import Role
 from memeval.systems.base import INGEST, IS_ESTIMATE, NOT_NEGATIVE, POSITIVE, RUNTIME, DumpItem
 from memeval.systems.external import remote
 from memeval.systems.external.contracts import CONTRACTS, OWN
@@ -185,13 +184,12 @@ class HttpMemory(ServedMemory):
 
         # memeval itself names the case, even if a schema allows a model to send it.
         body = {name: value for name, value in arguments.items() if name != CASE}
-        role = Role.INGEST if tool.is_writing else Role.ANSWER
         try:
             result = await self._call(
                 tool.path,
                 body,
                 lambda reply: read_result(reply, self._results_of, self.settings.no_results),
-                role,
+                counts=True,
             )
         except MemoryServiceError as error:
             if isinstance(error.__cause__, ToolError):

@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 
 from memeval.config.schema import TOOLS
 from memeval.errors import MemoryServiceError, ModelError, UserError, require_library
-from memeval.records import Role
 from memeval.systems.base import DumpItem
 from memeval.systems.external.mcp_session import McpSession, ToolReply
 from memeval.systems.external.mcp_settings import (
@@ -104,8 +103,7 @@ class McpMemory(ServedMemory):
                 self._remember(text, text)
 
         # For failed calls, too: MCP never reports the tokens of a server's own models.
-        role = Role.INGEST if writes else Role.ANSWER
-        self._count({}, role)
+        self._count({})
         return await self._result_of(tool, arguments)
 
     async def _result_of(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:

@@ -215,7 +215,7 @@ class ServedMemory(RecallSystem):
         chunks = [wire.chunk_json(chunk, self._ids) for chunk in batch]
         body = {"namespace": namespace, "chunks": chunks}
         lost = await self._call(
-            "ingest", body, lambda reply: wire.read_lost(reply, len(batch)), Role.INGEST
+            "ingest", body, lambda reply: wire.read_lost(reply, len(batch)), counts=True
         )
         self._sent += len(batch)
         self._lost += lost or 0
@@ -259,7 +259,7 @@ class ServedMemory(RecallSystem):
         if operation not in self.settings.offered:
             return None
 
-        return await self._call(operation, body, wire.read_items, Role.INGEST)
+        return await self._call(operation, body, wire.read_items, counts=True)
 
     def health(self) -> IngestHealth | None:
         if not self._tells_losses:
@@ -285,7 +285,7 @@ class ServedMemory(RecallSystem):
 
     async def _search(self, query: Query, depth: int) -> wire.SearchResults:
         body = {"namespace": self._namespace_of(query.user), **wire.search_json(query, depth)}
-        search = await self._call("search", body, self._results_of, Role.ANSWER)
+        search = await self._call("search", body, self._results_of, counts=True)
         self._add_remarks(search, depth)
         return structs.replace(search, results=search.results[:depth])
 
@@ -293,7 +293,7 @@ class ServedMemory(RecallSystem):
         top_k = self.parts.top_k
         body = {"namespace": self._namespace_of(query.user), **wire.answer_json(query, top_k)}
         text, search = await self._call(
-            "answer", body, lambda reply: wire.read_answer(reply, self._ids.turns), Role.ANSWER
+            "answer", body, lambda reply: wire.read_answer(reply, self._ids.turns), counts=True
         )
         if search is None:
             return Answer(text=text)
@@ -387,9 +387,10 @@ class ServedMemory(RecallSystem):
         operation: str,
         body: Mapping[str, Any],
         read: Callable[[wire.Json], T],
-        role: Role | None = None,
+        *,
+        counts: bool = False,
     ) -> T:
-        """The result of `read` on the reply; `role` is that of the model calls that it reports."""
+        """The result of `read` on the reply, which `counts` as a call, or as those it reports."""
         if self._service is None:
             is_estimate = self.parts.extra.get(IS_ESTIMATE)
             self._service = EstimateService() if is_estimate else self.open_service()
@@ -401,8 +402,8 @@ class ServedMemory(RecallSystem):
                     f"requests to {self._name} were repeated after: {one_line(reply.setback)}"
                 )
 
-            if role is not None:
-                self._count(reply.content, role)
+            if counts:
+                self._count(reply.content)
 
             return read(reply.content)
         except wire.WireError as error:
@@ -412,11 +413,14 @@ class ServedMemory(RecallSystem):
         except ModelError as error:
             raise MemoryServiceError(str(error)) from error
 
-    def _count(self, reply: Mapping[str, Any], role: Role) -> None:
+    def _count(self, reply: Mapping[str, Any]) -> None:
         """Adds the model calls that a reply reports to those of the answer or the ingest."""
-        current_ledger().usages.extend(wire.read_usages(reply, role))
+        ledger = current_ledger()
+        # A model that writes the memory also searches.
+        role = Role.ANSWER if ledger.scope else Role.INGEST
+        ledger.usages.extend(wire.read_usages(reply, role))
         if reply.get("usage") is None:
-            current_ledger().remarks[USAGE_UNKNOWN] = "the service does not report tokens"
+            ledger.remarks[USAGE_UNKNOWN] = "the service does not report tokens"
 
     @property
     def _name(self) -> str:
