@@ -131,7 +131,12 @@ def answer_questions(cell: Cell) -> None:
     """Runs a cell, from reading its data to its last row."""
     from lone_runs import run_cell
 
-    run_cell(cell, end=lambda *_: None)
+    finished = run_cell(cell, end=lambda _, finished: finished)
+    verdicts = finished.repeats[0].verdicts.rows.values()
+    judged = sum(row.status == "ok" for row in verdicts)
+    if judged != QUESTIONS:
+        # Failures are quick: without this check they would pass as an improvement.
+        raise SystemExit(f"only {judged} of {QUESTIONS} questions were answered and judged")
 
 
 def send_bare_requests(url: str) -> None:

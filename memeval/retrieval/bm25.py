@@ -11,8 +11,9 @@ adds up a few short arrays.
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,6 +29,8 @@ Tokens = Literal["alnum", "space"]
 text, or in scripts without spaces the pairs of neighbouring characters (`memeval.text.words`);
 `space` cuts at single spaces and keeps case and punctuation, as LongMemEval's protocol does.
 """
+_Postings = tuple["NDArray[np.intc]", "NDArray[np.float64]"]
+"""The documents with a term, in order, and its share of their scores."""
 Ties = Literal["position", "reversed"]
 """The order of two documents with equal scores. `position`: the earlier one. `reversed`: the one
 that numpy's default sort leaves last, as in LongMemEval's code. That sort is not stable: equal
@@ -40,24 +43,20 @@ def words(text: str) -> list[str]:
     return text.split(" ")
 
 
-class _Postings:
+class _Counts:
     """Replaces rank-bm25's list of dictionaries with the documents of each term."""
 
     def __init__(self) -> None:
         self.size = 0
         """The number of documents."""
-        self.of_term: dict[str, array[int]] = {}
+        self.of_term: dict[str, array[int]] = defaultdict(partial(array, "i"))
         """For each term, the position of each document with it and the term's count there."""
 
     def append(self, frequencies: Mapping[str, int]) -> None:
         """Adds the next document."""
+        of_term, document = self.of_term, self.size
         for term, count in frequencies.items():
-            held = self.of_term.get(term)
-            if held is None:
-                held = self.of_term[term] = array("i")
-
-            held.append(self.size)
-            held.append(count)
+            of_term[term].extend((document, count))
 
         self.size += 1
 
@@ -81,13 +80,13 @@ def _okapi() -> Any:
 
     class Okapi(BM25Okapi):  # type: ignore[misc]
         @property
-        def doc_freqs(self) -> _Postings:
-            return self._postings
+        def doc_freqs(self) -> _Counts:
+            return self._counts
 
         @doc_freqs.setter
         def doc_freqs(self, _: list[dict[str, int]]) -> None:
             # rank-bm25 assigns an empty list, and then appends to it.
-            self._postings = _Postings()
+            self._counts = _Counts()
 
     return Okapi
 
@@ -100,8 +99,8 @@ class Bm25Index:
         self.size = len(texts)
         self._counted: dict[str, array[int]] = {}
         """The documents of the terms that no query had yet."""
-        self._weighted: dict[str, tuple[NDArray[np.intc], NDArray[np.float64]]] = {}
-        """The documents of the other terms, and the terms' shares of their scores."""
+        self._weighted: dict[str, _Postings] = {}
+        """The postings of the other terms."""
         # BM25Okapi divides by the number of terms.
         if any(map(self._cut, texts)):
             self._model = model = _okapi()(map(self._cut, texts))
@@ -109,10 +108,8 @@ class Bm25Index:
             sizes = np.array(model.doc_len)
             self._lengths = model.k1 * (1 - model.b + model.b * sizes / model.avgdl)
 
-    def _postings(self, term: str) -> tuple[NDArray[np.intc], NDArray[np.float64]] | None:
-        """The documents with a term, in order, and its share of their scores; None if no document
-        has it.
-        """
+    def _weigh(self, term: str) -> _Postings | None:
+        """The postings of a term, with weights from now on; None if it never occurs."""
         counted = self._counted.get(term)
         if counted is not None:
             # Weights of terms that nobody asks for would fill most of the memory.
@@ -133,7 +130,7 @@ class Bm25Index:
         """The score of each document; 0 if no term of the query occurs."""
         total = np.zeros(self.size)
         for term in self._cut(query):
-            postings = self._postings(term)
+            postings = self._weighted.get(term) or self._weigh(term)
             if postings is not None:
                 positions, weights = postings
                 total[positions] += weights
