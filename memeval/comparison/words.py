@@ -19,10 +19,11 @@ MOST_PAIRS = 8
 RAW_VERDICTS = (
     "Differences, their intervals and p are based on the raw verdicts, without that correction."
 )
-NO_WIDTH = (
-    "An interval without width says nothing about other conversations: these all have the same "
-    "difference."
+INDEPENDENT = (
+    "*: the MDE uses the error of independent questions, which is larger here than the clustered "
+    "one."
 )
+NO_WIDTH = "An interval without width says nothing about other conversations."
 
 
 def describe_counts(comparison: Comparison, difference: Difference) -> str:
@@ -70,16 +71,14 @@ def legend(comparison: Comparison) -> list[str]:
         for run in comparison.runs:
             lines += [f"{run.label}: {flag}." for flag in run.flags if flag.startswith(OF_SESSIONS)]
 
-    if any(difference.result.mde_from_independent for difference in comparison.differences):
-        lines.append(
-            "*: the MDE uses the error of independent questions, which is larger here than the "
-            "clustered one."
-        )
+    footnotes: dict[str, None] = {}
+    for difference in comparison.differences:
+        if difference.result.mde_from_independent:
+            footnotes[INDEPENDENT] = None
+        if difference.result.is_uniform:
+            footnotes[NO_WIDTH] = None
 
-    if any(difference.result.is_uniform for difference in comparison.differences):
-        lines.append(NO_WIDTH)
-
-    return [*lines, *dominating_conversations(comparison)]
+    return [*lines, *footnotes, *dominating_conversations(comparison)]
 
 
 def dominating_conversations(comparison: Comparison) -> list[str]:

@@ -167,13 +167,12 @@ class Fields(Struct, frozen=True):
     def answer(self, name: str) -> str:
         """A field that must be a string or a number, as a string; never empty."""
         value = self.get(name, "a string or a number")
-        # Python reads NaN, which pandas writes where a value is missing, and 1e400 as infinite.
-        if isinstance(value, float) and not isfinite(value):
-            raise self.wrong(name, f"is {value}, not a string or a number")
-
         answer = self._whole(name, str(value))
         if not answer.strip():
             raise self.wrong(name, "is empty")
+        # pandas writes NaN where a value is missing; a number like 1e400 is read as infinite.
+        if isinstance(value, float) and not isfinite(value):
+            raise self.wrong(name, f"is {value}, not a string or a number")
 
         return answer
 
