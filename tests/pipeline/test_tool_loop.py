@@ -952,6 +952,7 @@ def test_cut_result_is_marked(text: str, shown: str) -> None:
 
 
 DEFS = {"list": {"type": "array", "items": {"type": "string"}}}
+DOUBLED = {f"d{level}": {"allOf": [{"$ref": f"#/$defs/d{level + 1}"}] * 2} for level in range(60)}
 
 
 @pytest.mark.parametrize(
@@ -975,6 +976,12 @@ DEFS = {"list": {"type": "array", "items": {"type": "string"}}}
         ({"a": [{}]}, {"$defs": DEFS, "properties": {"a": {"$ref": "#/$defs/list"}}}, "a[0]"),
         ({"a": "x"}, {"properties": {"a": {"pattern": "^y", "minLength": 1}}}, None),
         ({"a": 1}, {"properties": {"a": {"$ref": "http://127.0.0.1:9/a.json"}}}, None),
+        # Each level has twice the references of the one above: all of them would take forever.
+        (
+            {},
+            {"$defs": {**DOUBLED, "d60": {}}, "$ref": "#/$defs/d0", "required": ["a"]},
+            "'a' is a required",
+        ),
         # A pattern of a name is not searched for: this one would take forever.
         ({"a" * 40 + "!": 1}, {"patternProperties": {"(a+)+$": {}}}, None),
         (

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import lru_cache, reduce
 from operator import getitem
 from typing import Any
@@ -17,6 +18,8 @@ from memeval.text.shown import one_line
 
 MOST_LEVELS = 100
 """Levels of nesting in a call's arguments; no tool could read or send deeper ones."""
+_references: ContextVar[Iterator[int]] = ContextVar("references")
+"""Counts the references to follow for one call: nested ones may double at each level."""
 
 
 def load_arguments(arguments: str) -> Any:
@@ -58,6 +61,7 @@ def mistake(value: Any, schema: Any) -> str | None:
     from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 
     errors: list[Any] = []
+    _references.set(iter(range(10_000)))
     # A schema can be wrong in many ways.
     with suppress(Exception):
         errors.extend(_validator(json.dumps(schema, default=dict)).iter_errors(value))
@@ -79,7 +83,7 @@ def _validator(schema: str) -> Any:
 
     def follow_within(validator: Any, reference: str, value: Any, around: Any) -> Iterator[Any]:
         # Others would be downloaded.
-        if reference.startswith("#"):
+        if reference.startswith("#") and next(_references.get(), None) is not None:
             yield from checks["$ref"](validator, reference, value, around)
 
     def check_others(validator: Any, others: Any, value: Any, around: Any) -> Iterator[Any]:
