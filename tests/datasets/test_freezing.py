@@ -137,7 +137,7 @@ def test_edited_frozen_data_set_is_refused(tmp_path: Path) -> None:
     assert str(file) in shlex.split(refused.value.hints[0])
 
     (folder / "frozen.json").write_text('{"name": 5}')
-    with pytest.raises(UserError, match=r"is not a readable frozen data set: frozen\.json: "):
+    with pytest.raises(UserError, match=r"is not a frozen data set: frozen\.json: "):
         opened(folder)
 
 

@@ -75,7 +75,7 @@ def read_manifest(folder: Path) -> FrozenManifest:
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         reason = one_line(getattr(error, "strerror", None) or error)
         raise UserError(
-            f"{folder} is not a readable frozen data set: {file.name}: {reason}",
+            f"{folder} is not a frozen data set: {file.name}: {reason}",
             "make one:  python -m memeval data freeze FILE --into FOLDER --version 1",
         ) from error
 

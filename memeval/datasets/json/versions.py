@@ -7,16 +7,10 @@ from typing import Any
 from msgspec import Struct
 
 from memeval.datasets.io.fields import quoted
-from memeval.datasets.json.frozen import (
-    FrozenManifest,
-    case_id_of,
-    is_frozen,
-    read_checked,
-    read_manifest,
-)
+from memeval.datasets.json.frozen import FrozenManifest, case_id_of, read_checked, read_manifest
 from memeval.datasets.json.reader import META
 from memeval.errors import UserError
-from memeval.text.shown import counted, in_shell
+from memeval.text.shown import counted
 
 SPLIT_ANEW = "split the merged set:  --split 0.5"
 
@@ -85,7 +79,7 @@ def merge(
     """
     cases: dict[str, dict[str, Any]] = {}
     sides: dict[str, str] = {}
-    manifests = list(map(_manifest_of, paths))
+    manifests = list(map(read_manifest, paths))
     for number, manifest in enumerate(manifests):
         if manifest in manifests[:number]:
             raise UserError(f"{paths[number]} repeats an earlier set.", "name each set once")
@@ -105,17 +99,6 @@ def merge(
                 raise UserError(f"{path}: case {quoted(name)} {what}.", SPLIT_ANEW)
 
     return list(cases.values()), {case: side for case, side in sides.items() if side}, manifests
-
-
-def _manifest_of(path: Path) -> FrozenManifest:
-    if not is_frozen(path):
-        raise UserError(
-            f"{path} is not a frozen data set.",
-            f"freeze it first:  python -m memeval data freeze {in_shell(path)} --into FOLDER "
-            "--version 1",
-        )
-
-    return read_manifest(path)
 
 
 def named_questions(cases: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
