@@ -157,11 +157,11 @@ def _complete_command(arguments: list[str]) -> bool:
 
     program, first, *rest = line.split(" ")
     if rest:
-        settings = rest if first in COMMANDS else [first, *rest]
+        words = rest if first in COMMANDS else [first, *rest]
         if first == "evaluate" and len(rest) > 1:  # the first word is the file of answers
-            settings = rest[1:]
+            words = rest[1:]
 
-        os.environ["COMP_LINE"] = " ".join(filter(_is_for_hydra, [program, *settings]))
+        os.environ["COMP_LINE"] = " ".join(filter(_is_for_hydra, [program, *words]))
     else:
         for name in COMMANDS:
             if name.startswith(first):

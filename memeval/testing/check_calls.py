@@ -2,24 +2,14 @@
 
 from memeval.errors import ModelError
 from memeval.llm.metering import Ledger, metered
-from memeval.pipeline.execute.ingest import health_of_ingest
 from memeval.systems.base import NOISE, TRIED_AGAIN
 from memeval.testing.model import ScriptedModel
-from memeval.testing.sample import sample_chunks
-from memeval.testing.under_test import (
-    NotApplicableError,
-    SystemUnderTest,
-    ViolationError,
-    expect,
-    watched,
-)
+from memeval.testing.under_test import NotApplicableError, SystemUnderTest, ViolationError, expect
 
 
 async def works_without_a_fault(of: SystemUnderTest) -> None:
     with metered(Ledger()) as ledger:
-        system = await of.fill_system()
-        await health_of_ingest(watched(system), len(sample_chunks()), ledger)
-        await of.ask_all(system)
+        await of.ask_all(await of.fill_system())
 
     for remark in (TRIED_AGAIN, NOISE):
         noted = ledger.remarks.get(remark, "")

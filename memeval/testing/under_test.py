@@ -1,13 +1,13 @@
 """The system under test, and the comparison of its answers, for the rules of systems."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from memeval.llm.contract import Prompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.builder import Bridge
-from memeval.pipeline.execute.ingest import ingest
+from memeval.pipeline.execute.ingest import health_of_ingest, ingest
 from memeval.pipeline.execute.reader import CellReader, without_left_out
 from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.cell_prompts import Templates
@@ -137,6 +137,7 @@ class SystemUnderTest:
         first = f", the first one: {quoted([chunks[0].text])}" if chunks else ""
         exchanges.append(f"sent: a reset, and {len(chunks)} chunks of '{case.case_id}'{first}")
         await ingest(watched(system), chunks, compress_after, retain=RETAIN)
+        await health_of_ingest(watched(system), len(chunks), current_ledger())
 
     def start(self, parts: SystemContext) -> MemorySystem:
         """A fresh system, which `play` closes."""
@@ -186,15 +187,7 @@ class SystemUnderTest:
     async def dump(self, system: MemorySystem) -> list[DumpItem]:
         """The items that the system extracted or wrote; empty if it dumps None."""
         items: Iterable[DumpItem] | None = await watched(system).call("dump")
-        plain: list[DumpItem] = []
-        for item in items or ():
-            if not isinstance(item, Mapping):
-                message = f"each item must be a mapping, but one is {type(item).__name__}"
-                raise watched(system).misuse("dump", message)
-
-            plain.append(dict(item))
-
-        return plain
+        return list(items or ())
 
 
 RETAIN = 2

@@ -294,7 +294,7 @@ def test_system_that_exits_or_hangs_breaks_the_rule_as_it_fails_in_a_run(
             "dump() returns JSON-serialisable items",
             "dump",
             ["a fact"],
-            "in dump: each item must be a mapping, but one is str",
+            "the item a fact",
         ),
     ],
 )

@@ -162,9 +162,7 @@ def plain_notes(notes: Any) -> dict[str, Any]:
     if notes is None:
         return {}
     if not isinstance(notes, Mapping):
-        raise NotAnAnswerError(
-            f"Answer.notes, and an item of dump(), must be a mapping, but is {_describe(notes)}"
-        )
+        raise NotAnAnswerError(f"notes and dump() items must be mappings, not {_describe(notes)}")
 
     plain = _plain(notes)
     size = len(json.dumps(plain, ensure_ascii=False))
