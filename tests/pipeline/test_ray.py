@@ -26,6 +26,8 @@ from ports import free_port
 from postgres_server import PROGRAMS, Server
 from ray_cluster import RayCluster
 
+from memeval.errors import UserError, WorldError
+
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'memeval-bench[ray]'"
 )
@@ -71,6 +73,25 @@ def test_the_sockets_of_a_cluster_have_short_paths_in_any_tmpdir(
     cluster = Cluster(RaySettings(address=None, workers=1, cases=None), cores=1)
     cluster.close()
     assert len(options["_temp_dir"]) <= 103 - 63
+
+
+def test_a_cluster_that_does_not_start_is_no_mistake_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine with much other work, Ray gives up after half a minute."""
+    import ray
+
+    from memeval.runs.compute.ray_workers import Cluster, RaySettings
+
+    late = Exception("The current node timed out during startup.")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", mock.Mock(side_effect=late))
+    with pytest.raises(WorldError, match="could not be started on this machine"):
+        Cluster(RaySettings(address=None, workers=1, cases=None), cores=1)
+
+    with pytest.raises(UserError, match="the Ray cluster at auto can't be used"):
+        Cluster(RaySettings(address="auto", workers=1, cases=None), cores=1)
 
 
 def finish(process: subprocess.Popen[str]) -> str:

@@ -73,7 +73,7 @@ class Cluster:
     """A connection to a Ray cluster, or to one that memeval starts on this machine."""
 
     def __init__(self, settings: RaySettings, cores: int) -> None:
-        """Raises `UserError` if the cluster can't be reached."""
+        """Raises `UserError` if the cluster can't be used, `WorldError` if none can be started."""
         self._folder: Path | None = None
         # A program that is already connected keeps its connection and its settings.
         self._owns = not ray.is_initialized()
@@ -111,9 +111,12 @@ class Cluster:
         except (Exception, SystemExit) as error:
             # Ray raises many kinds of errors here, SystemExit included.
             self.close()
+            reason = f"{type(error).__name__}: {one_line(error, 300)}"
+            if settings.address is None:
+                raise WorldError(f"Ray could not be started on this machine: {reason}") from error
+
             raise UserError(
-                f"the Ray cluster at {settings.address or 'this machine'} can't be used: "
-                f"{type(error).__name__}: {one_line(error, 300)}",
+                f"the Ray cluster at {settings.address} can't be used: {reason}",
                 "if it requires a token:  export RAY_AUTH_MODE=token  (~/.ray/auth_token)",
                 "to start one:               ray start --head --port 6379",
             ) from error

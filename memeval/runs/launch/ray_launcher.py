@@ -38,7 +38,7 @@ def start_ray(
 ) -> RayWorkers | None:
     """The workers of a plan; None if nothing is left for them.
 
-    Raises `UserError` if the cluster can't be used.
+    Raises `UserError` if the cluster can't be used, `WorldError` if none can be started.
     """
     _check_numbers(workers=workers, cases=cases)
     cells, calls_here = {}, False
