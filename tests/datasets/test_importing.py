@@ -317,6 +317,8 @@ def test_logged_calls_that_repeat_their_conversation_are_one_session(
         {"thread_id": name, "timestamp": f"2024-05-06T09:3{end}:00", "messages": said[start:end]}
         for name, start, end in [("a", 0, 2), ("b", 0, 2), ("a", 0, 3), ("a", 0, 2), ("b", 0, 2)]
     ]
+    # A logged reply has more fields than the next call, which repeats it.
+    calls[0]["messages"][-1] = {**said[1], "finish_reason": "stop", "tool_calls": None}
     (tmp_path / "calls.jsonl").write_text("".join(json.dumps(one) + "\n" for one in calls))
     (first, second) = imported(tmp_path / "mine.json", tmp_path / "calls.jsonl")
     texts = [[turn["text"] for turn in session["turns"]] for session in first["sessions"]]

@@ -103,17 +103,24 @@ def _new_messages(
     log: ImportLog,
 ) -> tuple[str, Any]:
     """Session and messages of a record, which may be a logged call: it repeats its conversation so
-    far, whose session and messages are in `logged`.
+    far, whose session, and what was said in it, are in `logged`.
     """
     name, messages = _first(scalars(record), CONVERSATION_IDS), as_list(record["messages"])
+    says = list(map(_said, messages))
     begun, said = logged.get(name, ("", []))
-    if not name or not said or len(messages) <= len(said) or messages[: len(said)] != said:
-        logged[name] = session, messages
+    if not name or not said or len(says) <= len(said) or says[: len(said)] != said:
+        logged[name] = session, says
         return session, record["messages"]
 
-    logged[name] = begun, messages
+    logged[name] = begun, says
     log.note_conversion("calls without the repeated beginning of their conversation")
     return begun, messages[len(said) :]
+
+
+def _said(message: Any) -> tuple[Any, list[tuple[str, str]]]:
+    """Role and texts of a message. A reply has more fields, which the next call does not repeat."""
+    fields = as_dict(message)
+    return fields.get("role"), _turn_texts(fields, USER, ImportLog())
 
 
 def read_sharegpt(records: Sequence[Any], location: str, log: ImportLog) -> Iterator[Message]:
