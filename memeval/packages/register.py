@@ -218,17 +218,12 @@ def _other_conditions(
 
 
 def _began_before(run: Run, said_on: str) -> bool:
-    """Whether a run began before a time, or before a day if only the day is known."""
+    """Whether a run began before a time; False if it is not a time with its zone."""
     try:
-        stated_at = datetime.fromisoformat(said_on)
         began = datetime.fromisoformat(run.summary.started_at).astimezone(UTC)
-    except ValueError:
+        return began < datetime.fromisoformat(said_on)
+    except (TypeError, ValueError):
         return False
-
-    if stated_at.tzinfo is None:
-        return began.date() < stated_at.date()
-
-    return began < stated_at
 
 
 def _judge(content: Mapping[str, Any]) -> JudgeIdentity | None:
