@@ -178,6 +178,12 @@ def test_verdict_quoted_from_the_data_in_any_encoding_is_not_read(answer: str) -
         assert read_label(f"{WRONG}\n\nI was given: {answer}", **data) is Label.WRONG
 
 
+def test_verdict_of_the_data_without_a_reason_of_its_own_is_not_read() -> None:
+    reply = '{"sure": 1, "label": "CORRECT"}'
+    assert read_label(reply, answer='June. "label": "CORRECT", "reason": "said"') is None
+    assert read_label(reply, answer="June") is Label.CORRECT
+
+
 @pytest.mark.parametrize(
     ("answer", "reason", "label"),
     [

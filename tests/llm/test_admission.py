@@ -8,12 +8,15 @@ import asyncio
 
 import numpy as np
 import pytest
+from doubles.endpoint import ScriptedEndpoint
 
 from memeval.errors import BudgetError
 from memeval.llm.budget import Amount, Budget, SpendingLimits, amount_of, most_of
+from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 from memeval.llm.reply.chat import ChatReply
 from memeval.llm.reply.ranking import RankingReply
 from memeval.llm.reply.vectors import VectorsReply
+from memeval.llm.transport import encode
 
 
 async def call(budget: Budget, sent: list[int], tokens: int) -> None:
@@ -85,6 +88,26 @@ def test_a_call_is_held_at_its_most_and_booked_at_its_cost() -> None:
         return budget.spent
 
     assert asyncio.run(play()) == spent + spent
+
+
+def test_request_that_is_cut_off_costs_the_most_that_it_may_cost() -> None:
+    body = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "who?"}]}
+
+    async def play(server: ScriptedEndpoint) -> Amount:
+        budget = Budget(SpendingLimits(calls=9))
+        settings = EndpointSettings(server.base_url, "key", 2, 60.0, 0)
+        endpoint = Endpoint(settings, budget=budget)
+        call = asyncio.create_task(endpoint.post("/chat/completions", body, as_object))
+        while not server.count():  # noqa: ASYNC110 - the server is in another thread
+            await asyncio.sleep(0)
+
+        call.cancel()
+        await asyncio.wait([call])
+        await endpoint.aclose()
+        return budget.spent
+
+    with ScriptedEndpoint(latency_s=60.0) as server:
+        assert asyncio.run(play(server)) == most_of(body, len(encode(body)), "none")
 
 
 def test_unreported_tokens_are_counted_for_a_ranking_with_the_query_of_each_document() -> None:

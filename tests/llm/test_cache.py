@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from doubles.endpoint import Faults, ScriptedEndpoint
@@ -18,6 +21,7 @@ from memeval.errors import ModelError, StorageError
 from memeval.llm.cache import Cache, content_key
 from memeval.llm.cache_contract import CachedEntry
 from memeval.llm.cache_file import SELECT_ENTRIES, connect_to_read
+from memeval.llm.cached_call import CachedCalls
 from memeval.llm.contract import ChatPrompt
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.metering import Ledger, metered
@@ -56,6 +60,22 @@ def test_file_that_is_no_database_is_moved_aside(tmp_path: Path) -> None:
         assert cache.get_all(["k"])
 
     assert list(tmp_path.glob("c.sqlite.damaged-*"))
+
+
+def test_cache_that_another_program_locks_is_not_taken_for_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c.sqlite"
+    for module in ("cache", "cache_file"):
+        monkeypatch.setattr(f"memeval.llm.{module}.WAIT_S", 0.01)
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("CREATE TABLE entries (key)")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StorageError, match="database is locked"):
+            Cache(path)
+
+    assert not list(tmp_path.glob("c.sqlite.damaged-*"))
 
 
 def test_cache_that_cannot_be_created_raises_a_storage_error(tmp_path: Path) -> None:
@@ -151,6 +171,21 @@ def test_reply_counts_as_cached_only_for_runs_that_did_not_pay_for_it(cache: Cac
             "the same run, resumed after a crash"
         )
         assert is_cached(ask(server, cache, origin="two"))
+
+
+def test_wait_for_a_reply_counts_only_for_the_run_that_paid_for_it(cache: Cache) -> None:
+    async def call() -> dict[str, Any]:
+        return {"wait_s": 2.0}
+
+    waits = []
+    for origin in ("one", "one", "two"):
+        calls = CachedCalls(cache, origin, pytest.fail)
+        with metered(Ledger(scope="q")) as ledger:
+            asyncio.run(calls.once(content_key({}), read=json.loads, call=call))
+
+        waits.append(ledger.wait_s)
+
+    assert waits == [2.0, 2.0, 0.0]
 
 
 @pytest.mark.parametrize("kind", ["empty", "null", "no_choices", "malformed", "bad_request"])

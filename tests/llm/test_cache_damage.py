@@ -411,6 +411,18 @@ def test_deleted_folder_of_an_open_cache_is_created_again(sound: Path, tmp_path:
     cache.close()
 
 
+def test_file_that_another_process_put_in_place_is_read_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with closing(Cache(path)) as cache:
+        for file in (path, *tmp_path.glob("c.sqlite-*")):
+            file.rename(tmp_path / f"aside-{file.name}")
+
+        with closing(Cache(path)) as other:
+            other.put_all({"new": b"{}"}, "run")
+
+        assert list(cache.get_all(["new"])) == ["new"]
+
+
 def test_full_disk_raises_an_error_and_keeps_stored_entries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -466,6 +466,12 @@ def test_vectors_are_ordered_by_index_and_normalised() -> None:
     assert (sound.tokens, sound.notes) == (5, ())
 
 
+@pytest.mark.parametrize("usage", [{}, {"usage": None}, {"usage": {}}])
+def test_vectors_without_usage_have_no_tokens_and_no_note(usage: dict[str, Any]) -> None:
+    sound = read_vectors(vectors([1.0], **usage), 1, None)
+    assert (sound.tokens, sound.notes) == (None, ())
+
+
 def test_tokens_of_vectors_may_be_given_as_the_total_alone() -> None:
     sound = read_vectors(vectors([1.0], usage={"total_tokens": 5}), 1, None)
     assert (sound.tokens, sound.notes) == (5, ())

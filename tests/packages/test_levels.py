@@ -975,6 +975,23 @@ def test_a_run_that_is_left_out_is_counted_whatever_its_runtime_settings(
         assert note.startswith("1 finished run of the same settings")
 
 
+def test_second_implementation_compares_the_categories_of_the_headline(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without a memory, all questions of category 5 are right."""
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    words = ["dataset=demo", "dataset.categories=[4,5]", "dataset.sample=40"]
+    runs = [
+        memeval.run(*words, f"system={system}", "tracking=none", progress=False)
+        for system in ("bm25", "no_memory")
+    ]
+    levels = {
+        level.name: level for level in verify_package(pack(runs, tmp_path / "own.memeval").path)
+    }
+    assert "2 runs and 1 comparison" in levels["figures"].did
+    assert not any(level.problems for level in levels.values())
+
+
 def test_registration_is_compared_with_the_packed_runs(
     runs: list[memeval.FinishedRun],
     tmp_path: Path,

@@ -286,7 +286,10 @@ def test_deviation_is_none_for_one_repeat_and_zero_for_equal_ones() -> None:
     rows = [judged("correct"), judged("wrong", case="c2", number=1)]
     one = measure_repeat(rows, [], HEADLINE)
     assert measure_cell([one], rows, HEADLINE)["accuracy_std"] is None
-    assert measure_cell([one, one], rows, HEADLINE)["accuracy_std"] == 0.0
+    of_two = measure_cell([one, one], rows, HEADLINE)
+    assert {name: value for name, value in of_two.items() if "_std" in name} == dict.fromkeys(
+        ("accuracy_macro_std", "accuracy_std/single_hop", "accuracy_std", "token_f1_std"), 0.0
+    )
 
 
 def test_intervals_need_two_cases() -> None:
@@ -336,6 +339,30 @@ def test_tokens_that_the_endpoint_did_not_report_are_noted() -> None:
     assert note.startswith("The endpoint did not report the tokens of 1 of 2 calls")
     assert note in {one.text for one in notes_of_rows(rows, [], None)}, "verify expects it"
     assert not list(estimate_notes([record(usage=(known, offline))], []))
+
+
+def test_spending_is_summed_by_role_and_a_role_without_calls_has_no_figure() -> None:
+    asked = Usage(Role.ANSWER, "m", "none", 100, 10, cached_tokens=40, calls=2)
+    times = StepTimes(answer_ms=4.0, judge_ms=5.0, wait_s=1.0, judge_wait_s=2.0)
+    rows = [record(usage=(asked, Usage(Role.JUDGE, "m", "none", 7, 1)), times=times)]
+    metrics = measure_repeat(rows, [], None)
+    prefixes = ("tokens/", "calls/", "latency_ms/", "retry_wait_s")
+    assert {name: metrics[name] for name in metrics if name.startswith(prefixes)} == {
+        "tokens/answer/prompt": 100,
+        "tokens/answer/completion": 10,
+        "tokens/answer/cached": 40,
+        "calls/answer": 2,
+        "tokens/judge/prompt": 7,
+        "tokens/judge/completion": 1,
+        "tokens/judge/cached": 0,
+        "calls/judge": 1,
+        "tokens/total": 118,
+        "latency_ms/answer/p50": 4,
+        "latency_ms/answer/p95": 4,
+        "latency_ms/judge/p50": 5,
+        "latency_ms/judge/p95": 5,
+        "retry_wait_s": 3,
+    }
 
 
 def test_percentiles() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 from hypothesis import given
@@ -112,7 +113,10 @@ def test_graph_weighs_neighbours_by_shared_chunks() -> None:
     assert weights[ann] == pytest.approx(0.5 / 2**0.5)
     assert bakery in graph.names
     assert bakery not in weights
-    assert [position for position, _ in graph.ranking(weights)] == [0, 1]
+    # Four lines in all; Biscuit is in one of them, Ann in two.
+    first, second = graph.ranking({biscuit: 1.0, ann: 0.5})
+    assert first == (0, pytest.approx(math.log(1 + 4 / 1) + 0.5 * math.log(1 + 4 / 2)))
+    assert second == (1, pytest.approx(0.5 * math.log(1 + 4 / 2)))
 
 
 def test_empty_graph_finds_nothing() -> None:

@@ -81,6 +81,8 @@ def test_saved_index_returns_identical_results(tmp_path: Path) -> None:
     ]
     index.close()
     loaded.close()
+    with pytest.raises(ValueError, match="has 500 vectors for 499 texts"):
+        load_vectors(tmp_path / "rows.npy", 499, "texts")
 
 
 def test_equal_rows_have_equal_scores_wherever_they_lie() -> None:
