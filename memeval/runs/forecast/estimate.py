@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -165,8 +164,9 @@ class Estimator:
                     yield OpenRepeat(planned, seed, cases)
 
     def _note_lack_of_evidence(self, cell: Cell) -> None:
-        questions = chain.from_iterable(case.questions for case in self._units.cases.of(cell))
-        if cell.source.wants_evidence and not any(question.evidence for question in questions):
+        cases = self._units.cases.of(cell)
+        is_named = any(question.evidence for case in cases for question in case.questions)
+        if cell.source.wants_evidence and not is_named:
             system, dataset = cell.config.system["name"], cell.config.dataset["name"]
             self._notes.append(
                 f"system={system} is only shown the evidence, but no question of dataset={dataset} "
