@@ -92,6 +92,15 @@ def test_a_field_of_one_option_may_have_any_value(
     assert len(plans) == 1
 
 
+def test_a_named_launcher_gets_a_single_run(composed: list[Any]) -> None:
+    """Hydra itself ignores it without `-m`: the run stayed on the machine of the command."""
+    plans: list[Any] = []
+    with planning(lambda plan, start: plans.append(plan)):
+        assert jobs_of("hydra/launcher=memeval", "system=rag") == []
+
+    assert len(plans[0].cells) == 1
+
+
 @pytest.mark.slow
 def test_jobs_run_in_the_order_of_the_command_line(composed: list[Any]) -> None:
     words = ("hydra/launcher=basic", "system=rag,bm25", "seed=3", "-m")

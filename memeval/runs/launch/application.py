@@ -84,7 +84,8 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
 
 
 def _is_single_run(arguments: Sequence[str]) -> bool:
-    if any(word in MULTIRUN for word in arguments):
+    # Hydra uses a launcher for sweeps only: a single run would ignore it.
+    if any(word in MULTIRUN or word.startswith("hydra/launcher=") for word in arguments):
         return False
 
     for word in arguments:
