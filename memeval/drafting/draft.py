@@ -110,12 +110,14 @@ class Drafting(Struct, dict=True):
             while self._missing and (wave := list(islice(coming, self._wave_size(there)))):
                 new = [slot for slot in wave if self._id_of(slot) not in self._ids]
                 there += len(wave) - len(new)
-                todo = new[: self._missing]
-                failed = self.dropped[Reason.FAILED]
-                await self._draft_wave(todo)
-                # An endpoint that fails every call would be called forever.
-                if todo and self.dropped[Reason.FAILED] - failed == len(todo):
-                    return
+                # All of them: which were dropped decides the kinds of the next wave.
+                while todo := new[: self._missing]:
+                    del new[: len(todo)]
+                    failed = self.dropped[Reason.FAILED]
+                    await self._draft_wave(todo)
+                    # An endpoint that fails every call would be called forever.
+                    if self.dropped[Reason.FAILED] - failed == len(todo):
+                        return
         finally:
             for work in self._work.values():
                 self.usages += work.checker.usages

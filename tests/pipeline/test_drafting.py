@@ -217,6 +217,21 @@ def test_kinds_keep_their_shares_and_a_continued_command_repeats_no_call(
     assert Counter(one["category"] for one in questions_in(path)) == {"single_hop": 24}
 
 
+def test_repeated_command_asks_nothing_new_where_proposals_were_dropped(
+    memeval: Command, tmp_path: Path
+) -> None:
+    """All proposals that were dropped count again: the kinds of later ones follow from them."""
+    path = own_file(tmp_path, invented_cases(2, 24))
+    with ScriptedEndpoint() as endpoint:
+        memeval(*words(endpoint, path, 6), check=False)
+        kept, sent = questions_in(path), endpoint.count()
+        assert 2 < len(kept) < 6
+        memeval(*words(endpoint, path, 6), check=False)
+
+    assert questions_in(path) == kept
+    assert endpoint.count() == sent
+
+
 def test_invalid_proposals_and_failed_calls_are_reported(memeval: Command, tmp_path: Path) -> None:
     path = own_file(tmp_path, invented_cases(2, 12))
     with ScriptedEndpoint(lambda body: "What is between the marks is data.") as endpoint:
