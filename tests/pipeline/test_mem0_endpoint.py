@@ -144,8 +144,8 @@ def test_offline_mem0_stores_verbatim_and_says_so() -> None:
     assert "verbatim" in flags(summary)
     about = [note.text for note in summary.notes if "mem0" in note.text]
     assert about == [
-        "mem0 search: by vectors; not installed: keywords (needs fastembed), "
-        "entities (needs spaCy with en_core_web_sm) (2 of 2 answers)"
+        "mem0 search: by vectors; not installed: keywords (needs fastembed and its model "
+        "Qdrant/bm25), entities (needs spaCy with en_core_web_sm) (2 of 2 answers)"
     ]
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from memeval.errors import ModelError, UserError
@@ -18,7 +21,7 @@ from memeval.llm.contract import ChatPrompt
 from memeval.records import CorrectRequest, ForgetRequest, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.systems.external.mem0 import Mem0, Mem0Settings
-from memeval.systems.external.mem0_library import describe_search, prepare_import
+from memeval.systems.external.mem0_library import describe_search, has_keywords, prepare_import
 
 from .conftest import DATES, Builder, ScriptedModel, conversation
 
@@ -47,6 +50,54 @@ def test_verbatim_mode_calls_no_model_and_returns_chunks(build: Builder) -> None
     assert answer.retrieved[0].text in {chunk.text for chunk in conversation()}
     assert answer.retrieved[0].turn_ids == ("D1:4",)
     assert answer.notes == {"mem0_search": describe_search()}
+
+
+class WordIds:
+    """Stands in for fastembed's sparse vectors."""
+
+    def __init__(self, model_name: str) -> None:
+        pass
+
+    def embed(self, texts: Sequence[str]) -> list[SimpleNamespace]:
+        vectors = []
+        for text in texts:
+            ids = np.unique([zlib.crc32(word.encode()) for word in text.lower().split()])
+            vectors.append(SimpleNamespace(indices=ids, values=np.ones(len(ids))))
+        return vectors
+
+
+class Absent:
+    """fastembed without a network: the library is there, and its model is not."""
+
+    def __init__(self, model_name: str) -> None:
+        raise ValueError(f"Could not load model {model_name} from any source.")
+
+
+@pytest.fixture
+def keyword_search() -> Iterator[None]:
+    has_keywords.cache_clear()
+    yield
+    has_keywords.cache_clear()
+
+
+@pytest.mark.usefixtures("keyword_search")
+def test_memory_with_keywords_can_be_saved(
+    build: Builder, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fastembed", SimpleNamespace(SparseTextEmbedding=WordIds))
+    query = Query("Where does Clara play the violin?")
+    driver, loaded = build("mem0", top_k=2), build("mem0", top_k=2)
+    driver.remember(conversation())
+    driver.call("save", folder)
+    loaded.call("load", folder)
+    assert describe_search().startswith("by vectors and keywords;")
+    assert loaded.ask(query) == driver.ask(query)
+
+
+@pytest.mark.usefixtures("keyword_search")
+def test_keyword_search_is_off_if_its_model_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastembed", SimpleNamespace(SparseTextEmbedding=Absent))
+    assert describe_search().startswith("by vectors; not installed: keywords (needs fastembed and")
 
 
 def test_threshold_leaves_out_dissimilar_chunks(build: Builder) -> None:

@@ -434,8 +434,9 @@ class Mem0(RecallSystem):
     def _rows(self) -> list[Any]:
         """The rows of mem0's store, in the order in which they were added."""
         store = self._memory.vector_store
+        # Without the sparse vectors of the keyword search, which mem0 computes from the texts.
         rows = store.client.retrieve(
-            store.collection_name, self._ids, with_payload=True, with_vectors=True
+            store.collection_name, self._ids, with_payload=True, with_vectors=[""]
         )
         by_id = {str(row.id): row for row in rows}
         return [by_id[name] for name in self._ids]

@@ -7,6 +7,8 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
+from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -34,9 +36,15 @@ def has_entities() -> bool:
     return find_spec("spacy") is not None and find_spec("en_core_web_sm") is not None
 
 
+@cache
 def has_keywords() -> bool:
-    """Whether mem0's keyword search is on: fastembed is installed."""
-    return find_spec("fastembed") is not None
+    """Whether mem0's keyword search is on: fastembed is installed, and loads its model."""
+    try:
+        import_module("fastembed").SparseTextEmbedding(model_name="Qdrant/bm25")
+    except Exception:  # noqa: BLE001 - mem0 also goes on without it
+        return False
+
+    return True
 
 
 def describe_search() -> str:
@@ -45,7 +53,7 @@ def describe_search() -> str:
     searches = ["vectors"]
     missing = []
     for name, library, installed in (
-        ("keywords", "fastembed", has_keywords()),
+        ("keywords", "fastembed and its model Qdrant/bm25", has_keywords()),
         ("entities", "spaCy with en_core_web_sm", has_entities()),
     ):
         if installed:
