@@ -262,8 +262,8 @@ class _Verifier:
                 elif judge is None or data is None:
                     level.unchecked.append(f"{run.key}: {_why_not_again(run)}")
                 else:
-                    unlike = asyncio.run(self._judge_again(run, judge, data))
-                    done += len(self.rows[run.key].verdicts)
+                    judged, unlike = asyncio.run(self._judge_again(run, judge, data))
+                    done += judged
                     if unlike:
                         level.problems.append(
                             f"{run.key}: {counted(len(unlike), 'verdict')} that differ from the "
@@ -289,8 +289,11 @@ class _Verifier:
 
         return agreements
 
-    async def _judge_again(self, run: Run, judge: Judge, data: PackagedData) -> list[str]:
-        unlike = []
+    async def _judge_again(
+        self, run: Run, judge: Judge, data: PackagedData
+    ) -> tuple[int, list[str]]:
+        """How many verdicts were judged again, and the questions of those that differ."""
+        judged, unlike = 0, []
         rows = self.rows[run.key]
         records = {(own.repeat, own.question_id): own for own in self.records[run.key]}
         for place, verdict in rows.verdicts.items():
@@ -302,7 +305,9 @@ class _Verifier:
             if row.verdict is None or _DECISION(row.verdict) != _DECISION(verdict.verdict):
                 unlike.append(verdict.id)
 
-        return unlike
+            judged += 1
+
+        return judged, unlike
 
     def _answers(self) -> Level:
         answer_again = self.checks.answer

@@ -27,15 +27,18 @@ from memeval.api.again import answer_again, judge_again
 from memeval.cli.main import run_command
 from memeval.comparison.build import compare_runs
 from memeval.errors import UserError
+from memeval.judges.lexical import KeywordJudge
 from memeval.metrics.registry import metric_named
 from memeval.packages import open_package
 from memeval.packages.data import data_of
 from memeval.packages.export.terms import terms_of
 from memeval.packages.levels import Checks, verify_package
+from memeval.packages.register import entry_of_package
 from memeval.packages.unpack import unpack
 from memeval.packages.write import Packed, pack
 from memeval.packages.write import _write as write_entries
 from memeval.pipeline.execute.timeline import operations_done
+from memeval.records import Verdict
 from memeval.results import SEAL, as_json, sealed
 from memeval.results.prices import has_other_prices
 from memeval.results.store import sealed_line
@@ -536,6 +539,30 @@ def test_missing_note_is_found(home: Path, tmp_path: Path) -> None:
     assert "a note is missing" in next(verify_package(path)).problems[0]
 
 
+def test_verdicts_that_the_rule_would_not_give_are_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All figures follow from the rows: only the rule itself tells. One call of it fails."""
+    failures = ["down"]
+
+    async def generous(self: KeywordJudge, _: Any, answer: str, *__: Any, **___: Any) -> Verdict:
+        if failures:
+            raise ValueError(failures.pop())
+
+        return self.verdict(answer, right=True, score=1.0)
+
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    words = ("dataset=demo", "system=bm25", "dataset.limit_questions=1", "tracking=none")
+    with monkeypatch.context() as patch:
+        patch.setattr(KeywordJudge, "judge", generous)
+        run = memeval.run(*words, progress=False)
+
+    path = pack([run], tmp_path / "generous.memeval").path
+    assert found_at(path) == 3
+    (level,) = [level for level in verify_package(path) if level.name == "verdicts"]
+    assert level.did == "9 verdicts judged again by a rule"
+
+
 @pytest.mark.usefixtures("home")
 def test_edited_timeline_and_operation_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -990,6 +1017,26 @@ def test_second_implementation_compares_the_categories_of_the_headline(
     }
     assert "2 runs and 1 comparison" in levels["figures"].did
     assert not any(level.problems for level in levels.values())
+
+
+def test_first_commit_that_contains_a_registration_is_packed(tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+        return subprocess.check_output(["git", "-C", str(tmp_path), *who, *words], text=True)
+
+    said = tmp_path / "said.json"
+    words = ["register", "dataset=demo", "tracking=none", "--systems", "bm25"]
+    assert run_command([*words, "-o", str(said)]) == 0
+    assert entry_of_package(said, [], [])["commit"] is None
+
+    git("init", "-q")
+    for name in ("said.json", "later"):
+        (tmp_path / name).touch()
+        git("add", name)
+        git("commit", "-qm", name)
+
+    commit, date = git("log", "--reverse", "--format=%H %cI").split()[:2]
+    assert entry_of_package(said, [], [])["commit"] == {"commit": commit, "date": date}
 
 
 def test_registration_is_compared_with_the_packed_runs(
