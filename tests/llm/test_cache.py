@@ -173,6 +173,14 @@ def test_reply_counts_as_cached_only_for_runs_that_did_not_pay_for_it(cache: Cac
         assert is_cached(ask(server, cache, origin="two"))
 
 
+def test_reply_of_which_a_filter_withheld_a_part_is_not_stored(cache: Cache) -> None:
+    reply = {"role": "assistant", "content": "7 May", "finish_reason": "content_filter"}
+    with ScriptedEndpoint(lambda body: reply) as server:
+        for calls in (1, 2):
+            ask(server, cache)
+            assert server.count() == calls
+
+
 def test_wait_for_a_reply_counts_only_for_the_run_that_paid_for_it(cache: Cache) -> None:
     async def call() -> dict[str, Any]:
         return {"wait_s": 2.0}
