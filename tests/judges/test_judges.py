@@ -103,6 +103,12 @@ def test_token_f1_is_right_from_its_threshold_and_scores_the_f1() -> None:
     assert verdict("token_f1", "May 2022", threshold=0.4).label is Label.CORRECT
 
 
+def test_answer_without_a_token_f1_is_unscored() -> None:
+    found = asyncio.run(TokenF1Judge().judge(QUESTION, "7 May", {"token_f1": None}))
+    assert found.label is Label.UNSCORED
+    assert found.reason.startswith("token_f1 is not defined for this answer")
+
+
 def test_a_subclass_of_token_f1_has_the_threshold_that_its_run_records() -> None:
     class Strict(TokenF1Judge):
         def __init__(self, threshold: float = 0.9) -> None:
