@@ -64,6 +64,11 @@ def add(metric: Metric) -> None:
     _ADDED[metric.name] = metric
 
 
+def is_extended() -> bool:
+    """Whether this process has metrics of its own, which another process would lack."""
+    return bool(_ADDED)
+
+
 def _check(metric: Metric, others: Iterable[Metric]) -> None:
     for other in others:
         if other.name == metric.name:

@@ -110,6 +110,13 @@ def test_tables_show_and_report_include_the_metric(
     assert f"invented words:          {shown}\n" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("home")
+def test_report_and_page_of_a_run_that_is_drawn_include_the_metric() -> None:
+    run = memeval.run(*SMALL, "plots=true", "top_k=3", system="bm25", progress=False)
+    assert "| invented | " in (run.folder / "report.md").read_text(encoding="utf-8")
+    assert "<dt>Invented</dt>" in (run.folder / "report.html").read_text(encoding="utf-8")
+
+
 def test_page_includes_the_metric(runs: list[memeval.Run], summaries: list[RunSummary]) -> None:
     several = render(page_data([PageRun.read(run.folder) for run in runs]))
     assert 'title="words that the gold does not have"' in several

@@ -2,7 +2,7 @@
 
 MLflow takes two seconds and 170 MB to import, matplotlib another second. In a separate process that
 happens while the model calls of a run are in flight. A run that is neither tracked nor drawn needs
-no such process: its report is written here.
+no such process: its report is written here. So is all else in a program with metrics of its own.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from msgspec import Struct
 import memeval
 from memeval.config.filing import Filing, read_experiment, read_filing
 from memeval.config.schema import RunConfig, TrackingConfig
+from memeval.metrics.registry import is_extended
 from memeval.pipeline.open.cell import Cell
 from memeval.process.root import project_root
 from memeval.results.own_prices import prices_file
@@ -72,9 +73,13 @@ class Publisher:
         self._thread = ThreadPoolExecutor(1, THREAD)
         """A single thread: the process handles one request at a time."""
 
+    @property
+    def _works_here(self) -> bool:
+        return is_extended() or not (self.track or self.plots)
+
     def start(self) -> None:
         """Starts the process, if one is needed, and returns immediately."""
-        if self.process is not None or not (self.track or self.plots):
+        if self.process is not None or self._works_here:
             return
 
         self._connection, theirs = Pipe()
@@ -124,7 +129,7 @@ class Publisher:
             return PublishResult(error=str(error))
 
     def _ask(self, prices: str, function: Callable[..., T], folder: Path, *arguments: object) -> T:
-        if not (self.track or self.plots):
+        if self._works_here:
             return work.attempt(prices, function, folder, *arguments)
 
         death = ""
