@@ -146,15 +146,15 @@ def parse_filters(words: Sequence[str], known: Sequence[Run]) -> Filters:
     # An empty id would be the beginning of every other one.
     packages = tuple(values.pop("package", "").strip(",").split(","))
     since = earliest_time(values.pop("since", None))
-    settings: set[str] = set()
+    settings, tags = {"sweep", "dataset", "package", "since"}, set[str]()
     for run in known:
         settings.update(run.summary.params)
-        settings.update(name for name in run.summary.tags if name.startswith(OWN_TAG))
+        tags.update(name for name in run.summary.tags if name.startswith(OWN_TAG))
 
     for name in values:
-        if name not in settings and not name.startswith(OWN_TAG):
-            options = map(one_line, {"sweep", "dataset", "package", "since", *settings})
-            raise unknown("filter", one_line(name), options, FILTER_HINT)
+        kind, names = ("tag", tags) if name.startswith(OWN_TAG) else ("filter", settings)
+        if name not in names:
+            raise unknown(kind, one_line(name), map(one_line, names), FILTER_HINT)
 
     return Filters(sweep=sweep, dataset=dataset, packages=packages, since=since, settings=values)
 
