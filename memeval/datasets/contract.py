@@ -12,6 +12,7 @@ from typing import IO, Any, ClassVar
 
 from memeval.datasets.canaries import GENERATOR, plant
 from memeval.datasets.info import DatasetInfo, Excerpt, FileInfo, LoadedDataset
+from memeval.datasets.own_classes import calling, checked, is_built_in
 from memeval.datasets.sampling import SIDES, Sample, draw, questions_of, side_of
 from memeval.datasets.settings import DatasetSettings
 from memeval.errors import UserError
@@ -123,7 +124,9 @@ class Dataset(ABC):
 
     def load(self) -> LoadedDataset:
         """Like `open`, but with the canaries included in the digest of the data."""
-        loaded = self.open()
+        with calling(self, "open"):
+            loaded = self.open()
+
         count, seed = self.settings.canaries, self.settings.canary_seed or 0
         if not count:
             return loaded
@@ -198,13 +201,20 @@ class Dataset(ABC):
         """The sample that was drawn, known after `cases` ran; None without `dataset.sample`."""
         return self._sample
 
+    def _checked_cases(self) -> Iterator[EvalCase]:
+        """The cases of `read`. Raises `UserError` if a user's class fails or gives another type."""
+        with calling(self, "read"):
+            for case in self.read():
+                yield case if is_built_in(self) else checked(self, case)
+                del case
+
     def _filtered_cases(self) -> Iterator[EvalCase]:
         """The cases with the questions that pass the settings' filters, before sampling."""
         named = self.settings.question_ids
         wanted = frozenset(named or ())
         count, side = 0, self.side
         canaries, seed = self.settings.canaries, self.settings.canary_seed or 0
-        for case in self.read():
+        for case in self._checked_cases():
             if side not in (None, self.side_of(case.case_id)):
                 continue
 

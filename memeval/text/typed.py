@@ -51,7 +51,7 @@ def json_or_none(text: str | bytes) -> Any:
         return None
 
 
-def fault_in(error: ValueError) -> str:
+def fault_in(error: Exception) -> str:
     """What msgspec found wrong, after the path of the member: `usage[0].calls: expected …`."""
     what, _, path = str(error).partition(" - at `$")
     what = _BOUND_OF_FINITE.sub("a finite number", what[:1].lower() + what[1:])

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from memeval.datasets.contract import Dataset
-from memeval.errors import MemevalError, UserError
+from memeval.datasets.own_classes import calling
 from memeval.judges.accuracy import read_choices
 from memeval.metrics.lifecycle import AFTER, trace_metrics
 from memeval.metrics.retrieval import EvidenceRanks, ranks_of
@@ -31,7 +31,9 @@ def measure_answer(
     """Measures one answer. Raises `UserError` if the data set's own metrics raise."""
     metrics: dict[str, float | None] = {}
     if row.status is Status.OK and row.hypothesis is not None:
-        metrics = dict(dataset.answer_metrics(row.hypothesis, question))
+        with calling(dataset, "answer_metrics"):
+            metrics = dict(dataset.answer_metrics(row.hypothesis, question))
+
     elif row.status is not Status.RETRIEVED:
         return Measured()  # a failed answer has no figures, not figures of 0
 
@@ -50,7 +52,9 @@ def measure_answer(
         chunks = [chunk.turn_ids for chunk in row.retrieved]
         shown = ranks_of(chunks, question.evidence, turns.session_of)
 
-    metrics |= _own_metrics(question, ranking, turns, dataset)
+    with calling(dataset, "ranking_metrics"):
+        metrics |= dataset.ranking_metrics(question, ranking, turns.session_of)
+
     return Measured(
         metrics=metrics, ranking=ranks_of(ranking, question.evidence, turns.session_of), shown=shown
     )
@@ -63,19 +67,3 @@ def _answer_text(row: AnswerRow, question: EvalQuestion) -> str | None:
 
     chosen = read_choices(question, row.hypothesis) or ()
     return "\n".join([row.hypothesis, *map(question.choices.__getitem__, chosen)])
-
-
-def _own_metrics(
-    question: EvalQuestion, ranking: tuple[tuple[str, ...], ...], turns: CaseTurns, dataset: Dataset
-) -> Mapping[str, float | None]:
-    """The ranking metrics of the data set's own protocol."""
-    try:
-        return dataset.ranking_metrics(question, ranking, turns.session_of)
-    except MemevalError:
-        raise
-    except Exception as error:
-        name = f"{type(dataset).__module__}:{type(dataset).__qualname__}"
-        raise UserError(
-            f"{name}.ranking_metrics() failed: {type(error).__name__}: {error}",
-            "fix the metric, then repeat the command: no answer is lost",
-        ) from error

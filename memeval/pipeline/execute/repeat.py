@@ -90,14 +90,7 @@ def verdicts_header(keys: Keys, seed: int) -> dict[str, Any]:
 
 
 def take_ids(case: EvalCase, taken: set[str]) -> None:
-    """Adds a case's row ids to `taken`. Raises `UserError` for taken ids, unstorable ones, and a
-    question whose gold is one text: a judge would accept each of its letters.
-    """
-    for question in case.questions:
-        if isinstance(question.gold, str):
-            name = one_line(question.question_id)
-            raise UserError(f"question '{name}': gold must be a tuple of answers, not a text")
-
+    """Adds a case's row ids to `taken`. Raises `UserError` for taken ids and unstorable ones."""
     # One namespace: the row of a case's ingest is in the same file as the answers.
     for row_id in (*ingest_ids(case), *(question.question_id for question in case.questions)):
         if any("\ud800" <= character <= "\udfff" for character in row_id):

@@ -1,0 +1,61 @@
+"""Data set classes that are not memeval's own: their failures, and the cases that they give."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec import ValidationError, to_builtins
+
+from memeval.config.classes import located_error
+from memeval.errors import MemevalError, UserError
+from memeval.records import EvalCase
+from memeval.text.shown import one_line, some_of
+from memeval.text.typed import convert, fault_in
+
+
+def is_built_in(dataset: object) -> bool:
+    """Whether the class of a data set is memeval's own."""
+    return type(dataset).__module__.startswith("memeval.")
+
+
+@contextmanager
+def calling(dataset: object, method: str) -> Iterator[None]:
+    """Calls a method of a data set. Raises `UserError` in one line if a user's class fails."""
+    try:
+        yield
+    except MemevalError:
+        raise
+    except Exception as error:
+        if is_built_in(dataset):
+            raise
+
+        raise UserError(
+            f"{_named(dataset, method)} failed: {located_error(error)}",
+            "fix the class, then repeat the command: no answer is lost",
+        ) from error
+
+
+def checked(dataset: object, case: object) -> EvalCase:
+    """A case that a user's class gave, with the declared types. Raises `UserError`."""
+    where = _named(dataset, "read")
+    if not isinstance(case, EvalCase):
+        raise UserError(f"{where} must give cases of type EvalCase, not {type(case).__name__}")
+
+    where += f": case {one_line(case.case_id, 60)}"
+    try:
+        case = convert(to_builtins(case), EvalCase)
+    except (TypeError, ValidationError) as error:
+        raise UserError(f"{where}: {fault_in(error)}") from None
+
+    turn_ids = case.turn_ids
+    for question in case.questions:
+        if unknown := set(question.evidence) - turn_ids:
+            raise UserError(
+                f"{where}: the evidence of question {one_line(question.question_id, 60)} names "
+                f"turns that are not in the case: {one_line(some_of(sorted(unknown), 3), 100)}"
+            )
+
+    return case
+
+
+def _named(dataset: object, method: str) -> str:
+    return f"{type(dataset).__module__}:{type(dataset).__qualname__}.{method}()"
