@@ -11,6 +11,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import RLock
 from typing import Any
 
 import matplotlib
@@ -47,6 +48,8 @@ FURTHER_FONTS = (
     *("Malgun Gothic", "Noto Emoji"),
 )
 """First words of the names of fonts for characters that matplotlib's font lacks."""
+_drawing = RLock()
+"""Held while a plot is drawn: matplotlib's settings are those of all threads."""
 
 
 def draw_all(plots: Mapping[str, Plot], folder: Path) -> list[Path]:
@@ -59,7 +62,7 @@ def draw(plot: Plot, path: Path) -> Path:
 
     Returns the path of the PNG. A character that no font has is drawn as a box.
     """
-    with warnings.catch_warnings(), _settings():
+    with _settings(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph ", UserWarning)
         return _write_files(draw_figure(plot), path.with_suffix(".png"))
 
@@ -99,12 +102,13 @@ def _further_fonts() -> list[str]:
 @contextmanager
 def _settings() -> Iterator[None]:
     """matplotlib's settings inside a block: outside of it, a notebook's own plots keep theirs."""
-    families = dict.fromkeys([*matplotlib.rcParams["font.family"], *_further_fonts()])
-    # Dollars in names are not formulas; without the salt, an SVG's ids are drawn at random.
-    with matplotlib.rc_context(
-        {"text.parse_math": False, "font.family": list(families), "svg.hashsalt": "memeval"}
-    ):
-        yield
+    with _drawing:
+        families = dict.fromkeys([*matplotlib.rcParams["font.family"], *_further_fonts()])
+        # Dollars in names are not formulas; without the salt, an SVG's ids are drawn at random.
+        with matplotlib.rc_context(
+            {"text.parse_math": False, "font.family": list(families), "svg.hashsalt": "memeval"}
+        ):
+            yield
 
 
 @_settings()

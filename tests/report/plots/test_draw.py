@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 
 import matplotlib
 import pytest
@@ -76,6 +78,17 @@ def test_characters_that_the_font_lacks_are_drawn_with_an_installed_one(
     for text in figure.findobj(Text):
         assert text.get_fontfamily() == ["sans-serif", "STIXNonUnicode"]
         assert not text.get_parse_math()
+
+
+def test_threads_draw_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """matplotlib's settings are those of all threads: two at once would leave some behind."""
+    meeting = Barrier(2, timeout=0.5)
+    monkeypatch.setattr("memeval.report.plots.draw._write_files", lambda *_: meeting.wait())
+    plot, file = ranked_plot([summary()]), tmp_path / "plot.png"
+    with ThreadPoolExecutor(2) as threads:
+        ends = [threads.submit(draw, plot, file) for _ in range(2)]
+
+    assert all(isinstance(end.exception(), BrokenBarrierError) for end in ends)
 
 
 def test_names_of_many_versions_do_not_cover_each_other() -> None:
