@@ -11,6 +11,8 @@ import pytest
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.hydra_config import HydraConfig
 
+from memeval.errors import UserError
+from memeval.runs.compose.errors import explaining_config_errors
 from memeval.runs.launch import application
 from memeval.runs.launch.application import hydra_application
 from memeval.runs.launch.launcher import planning
@@ -99,6 +101,20 @@ def test_a_named_launcher_gets_a_single_run(composed: list[Any]) -> None:
         assert jobs_of("hydra/launcher=memeval", "system=rag") == []
 
     assert len(plans[0].cells) == 1
+
+
+def test_a_named_launcher_does_not_hide_a_mistake_or_an_option_of_hydra(
+    composed: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("system=rag", "dataset.limit_cases=1")
+    with (
+        pytest.raises(UserError, match="unknown hydra/launcher 'nope'"),
+        explaining_config_errors(),
+    ):
+        jobs_of(*words, "hydra/launcher=nope")
+
+    assert jobs_of(*words, "hydra/launcher=memeval", "--cfg", "job", "--package", "dataset") == []
+    assert "limit_cases: 1\n" in capsys.readouterr().out
 
 
 @pytest.mark.slow

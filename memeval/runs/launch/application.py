@@ -31,7 +31,13 @@ from memeval.config.plugins import check_folder
 from memeval.config.served import register
 from memeval.errors import UserError
 from memeval.runs.compose.errors import explaining_config_errors
-from memeval.runs.compose.words import CONFIG_DIR, KEEP_GOING, KEEPS_GOING, reorder_arguments
+from memeval.runs.compose.words import (
+    CONFIG_DIR,
+    FLAGS,
+    KEEP_GOING,
+    KEEPS_GOING,
+    reorder_arguments,
+)
 from memeval.runs.invocation import begin_invocation
 from memeval.runs.job import is_repeated, run_job
 from memeval.runs.launch.launcher import planning
@@ -54,6 +60,10 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
     """Hydra's application for these arguments: composes their runs, passes each to `run_job`."""
     check_overrides(list(arguments))
     _check_keep_going(arguments)
+    if _names_launcher(arguments):
+        # Hydra uses a launcher for sweeps only: a single run would ignore it.
+        arguments = [*arguments, MULTIRUN[0]]
+
     user_folders = _user_folders(arguments)
     for user_folder in user_folders:
         check_folder(user_folder)
@@ -83,9 +93,14 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
     return main
 
 
+def _names_launcher(arguments: Sequence[str]) -> bool:
+    """Whether a launcher is named, and no option, such as `--cfg`, says what to do instead."""
+    named = any(word.startswith(LAUNCHER_PREFIXES[0]) for word in arguments)
+    return named and not ({"-c", "--cfg"} | FLAGS).intersection(arguments)
+
+
 def _is_single_run(arguments: Sequence[str]) -> bool:
-    # Hydra uses a launcher for sweeps only: a single run would ignore it.
-    if any(word in MULTIRUN or word.startswith("hydra/launcher=") for word in arguments):
+    if set(MULTIRUN).intersection(arguments):
         return False
 
     for word in arguments:
