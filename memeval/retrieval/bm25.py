@@ -103,8 +103,8 @@ class Bm25Index:
         """The postings of the other terms."""
         # BM25Okapi divides by the number of terms.
         if any(map(self._cut, texts)):
-            self._model = model = _okapi()(map(self._cut, texts))
-            self._counted = model.doc_freqs.of_term
+            model = _okapi()(map(self._cut, texts))
+            self._counted, self._idf, self._k1 = model.doc_freqs.of_term, model.idf, model.k1
             sizes = np.array(model.doc_len)
             self._lengths = model.k1 * (1 - model.b + model.b * sizes / model.avgdl)
 
@@ -117,9 +117,9 @@ class Bm25Index:
             positions, frequency = pairs[:, 0].copy(), pairs[:, 1]
             # The operations are rank-bm25's, in its order: another order would change the last
             # digits, and with them the order of near ties.
-            weights = frequency * (self._model.k1 + 1)
+            weights = frequency * (self._k1 + 1)
             weights /= frequency + self._lengths[positions]
-            weights *= self._model.idf[term]
+            weights *= self._idf[term]
             # In this order: another thread may search meanwhile.
             self._weighted[term] = positions, weights
             self._counted.pop(term, None)
