@@ -13,7 +13,8 @@ from conftest_pipeline import Command, records
 
 from memeval.errors import UserError
 from memeval.pipeline.execute.repeat import take_ids
-from memeval.records import EvalCase, EvalQuestion
+from memeval.pipeline.execute.turns import CaseTurns
+from memeval.records import EvalCase, EvalQuestion, Session, Turn
 from memeval.text.names import digest_name, file_name
 
 HOSTILE = [
@@ -147,6 +148,14 @@ def test_colliding_or_invalid_ids_are_refused(
     with pytest.raises(UserError, match=told):
         for case_id, questions in cases:
             take_ids(EvalCase(case_id, (), tuple(map(question, questions)), ()), taken)
+
+
+def test_turns_of_one_id_count_as_the_last_of_them() -> None:
+    turns = (Turn("1", "Ann", "I bought a kayak.", None), Turn("1", "Bob", "It is green.", None))
+    case = EvalCase("a", (Session("s", None, turns),), (), ())
+    quotations = CaseTurns.of(case).quotations
+    assert quotations.found_in("It is green.") == ("1",)
+    assert quotations.found_in("I bought a kayak.") == ()
 
 
 @pytest.mark.parametrize(

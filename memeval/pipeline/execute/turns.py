@@ -29,10 +29,11 @@ class CaseTurns(Struct, frozen=True, dict=True):
 
     @classmethod
     def of(cls, case: EvalCase) -> CaseTurns:
-        session_of = {}
+        session_of, texts = {}, {}
         for session in case.sessions:
             for turn in session.turns:
                 session_of[turn.turn_id] = session.session_id
+                texts[turn.turn_id] = turn.text
 
         ids = tuple(session_of)
         return cls(
@@ -40,7 +41,7 @@ class CaseTurns(Struct, frozen=True, dict=True):
             session_of=session_of,
             position_of={turn_id: position for position, turn_id in enumerate(ids)},
             singles=tuple((turn_id,) for turn_id in ids),
-            texts=tuple(turn.text for turn in case.turns),
+            texts=tuple(texts.values()),
         )
 
     @cached_property
