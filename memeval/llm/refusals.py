@@ -41,7 +41,9 @@ def refuses_tools(message: str) -> bool:
 
 
 class RefusedRequestError(ModelError):
-    """The endpoint refused the request itself (HTTP 400, 413 or 422; 404 if it is about tools)."""
+    """The endpoint refused the request itself: HTTP 400, 413 or 422, or 404 and 500 with messages
+    that mean it too.
+    """
 
     def __init__(self, message: str, parameter: str | None) -> None:
         """`parameter` is the one that the endpoint names as the cause; None if it names none."""

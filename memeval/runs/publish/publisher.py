@@ -2,7 +2,8 @@
 
 MLflow takes two seconds and 170 MB to import, matplotlib another second. In a separate process that
 happens while the model calls of a run are in flight. A run that is neither tracked nor drawn needs
-no such process: its report is written here. So is all else in a program with metrics of its own.
+no such process: its report is written here. A program that has added a metric does everything here,
+because another process would not know the metric.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ T = TypeVar("T")
 PUBLISHING = "publishing …"
 """Progress line before a wait of several seconds."""
 THREAD = "memeval-publishing"
-"""Name of the threads that wait for a process; they hold no lock."""
+"""Name of the threads that wait for a process. They hold no lock, unless they do its work."""
 CLOSING_S = 0.2
 """Time limit for a closed process to end. An idle one takes less; a busy one may finish its
 request.
