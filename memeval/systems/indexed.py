@@ -163,7 +163,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
 
     def update_results(self) -> None:
         """Notes that `entries()` has changed."""
-        self._results = _Results(self.entries())
+        self._entries = _Results(self.entries())
 
     async def ranked(self, query: Query, top_k: int) -> Ranked:
         """The ranking whose first `top_k` entries are shown, as deep as the metrics need."""
@@ -183,7 +183,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         """An answer with the entries that the reader was shown, and all ranked entries' turns."""
         return reply.as_answer(
             retrieved=tuple(starmap(self.entry, chosen)),
-            ranking=tuple(self._results[position].turn_ids for position, _ in ranked),
+            ranking=tuple(self._entries[position].turn_ids for position, _ in ranked),
             notes=notes,
         )
 
@@ -200,11 +200,11 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         # of entries from cold memory took longer than the search.
         with own.excluded():
             rest = map(itemgetter(0), ranked[depth:])
-            return best + list(map(self._results.__getitem__, rest))
+            return best + list(map(self._entries.__getitem__, rest))
 
     def entry(self, position: int, score: float | None) -> Retrieved:
         """The entry at a position, with its score."""
-        entry = self._results[position]
+        entry = self._entries[position]
         if score is None:
             return entry
 

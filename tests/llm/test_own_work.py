@@ -266,7 +266,7 @@ class _Ranking(IndexedSystem[Any]):
     """Ranks the six entries."""
 
     def __init__(self, clock: Time) -> None:
-        self.index, self._results = object(), _Entries(clock)  # type: ignore[assignment]
+        self.index, self._entries = object(), _Entries(clock)
 
     async def build(self, saved: Path | None) -> object:
         return object()

@@ -245,7 +245,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
                 "shown"
             )
 
-        shown = [self._results[position].text for position, _ in chosen]
+        shown = [self._entries[position].text for position, _ in chosen]
         # The published system never shows the turns that it retains: by default there are none.
         shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
         order = latest_first(len(shown), after=len(chosen))
