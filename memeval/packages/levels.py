@@ -21,7 +21,7 @@ from memeval.packages.data import PackagedData, config_of, data_of, unlike_membe
 from memeval.packages.environment import environment_problems, prices_of, same_environment
 from memeval.packages.export.terms import terms_of
 from memeval.packages.facts import environment_facts, protocol_of, question_ids
-from memeval.packages.form import INGESTS, TEXTS, entry_of, is_withheld, manifest_bytes
+from memeval.packages.form import ANSWERS, INGESTS, TEXTS, entry_of, is_withheld, manifest_bytes
 from memeval.packages.read import Package, open_package
 from memeval.packages.register import register_problems, signed_words
 from memeval.packages.rows import RunRows, add_text, row_lines
@@ -151,6 +151,10 @@ class _Verifier:
         for run in package.runs:
             rows, records = self.rows[run.key], self.records[run.key]
             level.problems += row_problems(package, run, rows)
+            # Its own questions, each once in each repeat: one listed twice would count twice.
+            if len(rows.answers) != len(records):
+                level.problems.append(f"{run.key}: {ANSWERS} does not contain one row per record")
+
             for repeat in range(len(run.summary.identity["keys"])):
                 for ref, _ in rows.references(repeat):
                     add_text(texts, ref, stored.read_stored, str)

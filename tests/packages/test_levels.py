@@ -518,6 +518,19 @@ def test_edit_that_changes_no_figure_is_found(
     assert found_at(path) in (1, 2)
 
 
+def test_a_question_that_is_listed_twice_would_count_twice(packed: Packed, tmp_path: Path) -> None:
+    """Its figures may be computed from these records, and its rows are those of one."""
+    key, entries = packed.runs[0].key, entries_of(packed.path)
+    first, *_ = entries[f"runs/{key}/records.jsonl"].splitlines(keepends=True)
+    other = json.dumps({**json.loads(first), "repeat": 9}).encode() + b"\n"
+    path = tmp_path / "edited.memeval"
+    for line in (first, other):
+        more = {f"runs/{key}/records.jsonl": entries[f"runs/{key}/records.jsonl"] + line}
+        write_entries(path, rewritten({**entries, **more}, key))
+        problems = next(verify_package(path)).problems
+        assert f"{key}: answers.jsonl does not contain one row per record" in problems
+
+
 @pytest.mark.slow
 def test_missing_note_is_found(home: Path, tmp_path: Path) -> None:
     run = memeval.run(
