@@ -218,12 +218,14 @@ def _other_conditions(
 
 
 def _began_before(run: Run, said_on: str) -> bool:
-    """Whether a run began before a time; False if it is not a time with its zone."""
+    """Whether a run began before a time, or before a day if only the day is known."""
     try:
         began = datetime.fromisoformat(run.summary.started_at).astimezone(UTC)
-        return began < datetime.fromisoformat(said_on)
-    except (TypeError, ValueError):
+        stated = datetime.fromisoformat(said_on)
+    except ValueError:
         return False
+
+    return began < stated.replace(tzinfo=stated.tzinfo or UTC)
 
 
 def _judge(content: Mapping[str, Any]) -> JudgeIdentity | None:

@@ -30,6 +30,7 @@ from memeval.errors import UserError
 from memeval.judges.lexical import KeywordJudge
 from memeval.metrics.registry import metric_named
 from memeval.packages import open_package
+from memeval.packages.board.collect import collect
 from memeval.packages.data import data_of
 from memeval.packages.export.terms import terms_of
 from memeval.packages.levels import Checks, verify_package
@@ -1072,6 +1073,17 @@ def test_registration_is_compared_with_the_packed_runs(
     assert run_command(["pack", *keys, "--register", str(said), "-o", str(late)]) == 0
     assert run_command(["verify", str(late)]) == 1
     assert "it began before it was registered" in capsys.readouterr().out
+
+    # The files of earlier versions have only the day.
+    entries = entries_of(late)
+    register = json.loads(entries["register.json"])
+    register["said"].pop(SEAL)
+    register["said"] = sealed({**register["said"], "said_on": "2999-01-01"})
+    entries["register.json"] = json.dumps(register).encode()
+    write_entries(late, rewritten(entries, keys[0]))
+    *_, registered = verify_package(late)
+    assert "began before it was registered, on 2999-01-01" in registered.problems[0]
+
     said.unlink()
     monkeypatch.setattr("memeval.packages.register.datetime", LongAgo)
     assert run_command(["register", *words, *options, "-o", str(said)]) == 0
@@ -1100,6 +1112,10 @@ def test_registration_is_compared_with_the_packed_runs(
         date = json.loads((tmp_path / "note.json").read_text())["said_on"]
         signed = f"beforehand, signed by an unknown key, dated {date}\n"
         assert signed in capsys.readouterr().out
+        (tmp_path / "board").mkdir()
+        shutil.copy(path, tmp_path / "board")
+        (shown,) = collect(tmp_path / "board").packages
+        assert shown.said == "registered beforehand, in a signed file of 2020-01-01"
 
         # Another statement, sealed again: the signature does not match it.
         entries = entries_of(path)

@@ -149,7 +149,8 @@ def _registration(register: Mapping[str, Any] | None, registered: Level) -> str:
     commit, said = register.get("commit"), register.get("said")
     if not isinstance(commit, dict):
         if isinstance(register.get("signature"), str) and isinstance(said, dict):
-            return f"registered beforehand, in a signed file of {one_line(said.get('said_on'), 10)}"
+            date = one_line(said.get("said_on"), 40)
+            return f"registered beforehand, in a signed file of {date[:10]}"
 
         return "registered, without a commit or a signature that shows when"
 
