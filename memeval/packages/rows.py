@@ -22,7 +22,7 @@ Place = tuple[int, str]
 Written = Mapping[str, Mapping[Place, Json]]
 """The rows of each file as they are written."""
 STAGES = {ANSWERS: "answer", VERDICTS: "judge", INGESTS: "answer"}
-"""The key in the header of each file."""
+"""The stage whose key is in the headers of each file."""
 
 
 class RunRows:
@@ -73,6 +73,7 @@ class RunRows:
         return usages
 
     def written(self) -> Written:
+        """The rows of each file as they are written, not sealed yet."""
         written = {}
         for name, rows in self.files.items():
             written[name] = {place: row.to_json() for place, row in rows.items()}

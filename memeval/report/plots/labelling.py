@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from memeval.report.plots.model import Mark
 
 Box = tuple[float, float, float, float]
-"""Left, lower, right and upper edge; vertical positions may also count downwards."""
+"""Left, lower, right and upper edge, in pixels; vertical positions may also count downwards."""
 
 RINGS = 9
 """Most lines of text between a name and its point. Names without a nearer place are left out."""
@@ -18,9 +18,9 @@ class PlotArea(Struct, frozen=True):
 
     area: Box
     at: Callable[[float, float], tuple[float, float]]
-    """The position of a pair of values."""
+    """Returns the position of a pair of values, in pixels."""
     unit: float = 1.0
-    """The unit of offsets."""
+    """Pixels per unit of offsets and of sizes around marks."""
     taken: list[Box] = field(default_factory=list)
 
     def keep_clear(self, marks: Sequence[Mark], across: float, up: float, interval: float) -> None:
@@ -43,8 +43,9 @@ class PlotArea(Struct, frozen=True):
 def place_name(
     mark: Mark, size: tuple[float, float], areas: Sequence[PlotArea]
 ) -> tuple[float, float] | None:
-    """Takes the nearest place for a name that is free in all areas, which have one unit. Returns
-    its offset from the mark, see `offsets`; None if there is no such place.
+    """Takes the nearest place for a name of this width and height, in pixels, that is free in all
+    areas, which have the same unit. Returns its offset from the mark, see `offsets`; None if there
+    is no such place.
     """
     (width, height), unit = size, areas[0].unit
     for right, rise in offsets(width / unit, height / unit):
