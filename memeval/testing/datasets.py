@@ -118,7 +118,7 @@ class DatasetContract(DamagedFiles):
                     f"{question.question_id}: it has no gold, but is not unanswerable"
                 )
 
-            assert isinstance(question.gold, tuple), f"{question.question_id}: gold is no tuple"
+            assert isinstance(question.gold, tuple), f"{question.question_id}: gold is not a tuple"
             assert all(map(str.strip, question.gold)), f"{question.question_id}: a gold is empty"
             assert question.text.strip(), f"{question.question_id}: the question is empty"
 

@@ -102,8 +102,8 @@ def _new_messages(
     logged: dict[str, tuple[str, list[Any]]],
     log: ImportLog,
 ) -> tuple[str, Any]:
-    """Session and messages of a record, which may be a logged call: it repeats its conversation so
-    far, whose session, and what was said in it, are in `logged`.
+    """Session and messages of a record. A logged call repeats its conversation so far: `logged` has
+    the session of each conversation, and what was said in it.
     """
     name, messages = _first(scalars(record), CONVERSATION_IDS), as_list(record["messages"])
     says = list(map(_said, messages))

@@ -1,4 +1,4 @@
-"""Computes units in any process, which sends messages back, and receives these messages."""
+"""Computes units in any process, and passes their messages to the process of the sweep."""
 
 import asyncio
 import pickle

@@ -390,7 +390,9 @@ class ServedMemory(RecallSystem):
         *,
         counts: bool = False,
     ) -> T:
-        """The result of `read` on the reply, which `counts` as a call, or as those it reports."""
+        """The result of `read` on the reply. With `counts`, adds the model calls that the reply
+        reports, or one with unknown tokens, to those of the answer or the ingest.
+        """
         if self._service is None:
             is_estimate = self.parts.extra.get(IS_ESTIMATE)
             self._service = EstimateService() if is_estimate else self.open_service()
