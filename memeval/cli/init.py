@@ -110,7 +110,8 @@ def _kind_and_name(what: str | None, kind: str | None, name: str) -> tuple[str, 
         raise unknown("kind of package", one_line(kind), (*KINDS, BOARD))
     if not _NAME.fullmatch(name):
         raise UserError(
-            f"'{one_line(name)}' is not a package name: use a to z first, then also 0 to 9, - or _",
+            f"'{one_line(name)}' is not a package name: start with a to z; then 0 to 9, - and _ "
+            "are allowed, too",
             EXAMPLE,
         )
 

@@ -30,7 +30,7 @@ def calling(dataset: object, method: str) -> Iterator[None]:
 
         raise UserError(
             f"{_named(dataset, method)} failed: {located_error(error)}",
-            "fix the class, then repeat the command: no answer is lost",
+            "fix the class, then repeat the command: no model call is made twice",
         ) from error
 
 

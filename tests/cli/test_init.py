@@ -142,7 +142,7 @@ def test_packages_install_with_pip_into_a_fresh_environment(packages: Path, tmp_
         (["", "my-memory"], "unknown kind of package ''"),
         (["system", "My Memory"], "'My Memory' is not a package name"),
         (["system", "../elsewhere"], "'../elsewhere' is not a package name"),
-        (["system", "1-memory"], "'1-memory' is not a package name: use a to z first"),
+        (["system", "1-memory"], "'1-memory' is not a package name: start with a to z"),
         (["system", "json"], "a Python module 'json' already exists"),
         (["judge", "keyword"], "a Python module 'keyword' already exists"),
         (["bm25"], "a system 'bm25' already exists"),

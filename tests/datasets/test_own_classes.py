@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forking import run_command_line
 
 from memeval.datasets.contract import Dataset
-from memeval.datasets.info import DatasetInfo, LoadedDataset
+from memeval.datasets.info import LoadedDataset
+from memeval.datasets.registry import dataset_info
 from memeval.errors import UserError
 from memeval.pipeline.execute.metrics import measure_answer
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.records import CategoryId, EvalCase, EvalQuestion, Session, Status, Turn
 from memeval.results import AnswerRow
 
-INFO = DatasetInfo(
-    name="own",
-    title="",
-    file="own.json",
-    url=None,
-    sha256=None,
-    size_bytes=None,
-    licence="",
-    citation="",
-)
+EXAMPLE = Path(__file__).parents[1] / "datasets_example"
 ASKED = EvalQuestion("q", "What?", "fact", ("x",), evidence=("t1",))
 CASE = EvalCase("a", (Session("s", None, (Turn("t1", "Ann", "x", None),)),), (ASKED,))
 
 
 class Own(Dataset):
     def __init__(self, made: Callable[[], Any]) -> None:
-        super().__init__(Path(), INFO)
+        super().__init__(Path(), dataset_info("demo"))
         self.made = made
 
     @property
@@ -84,3 +79,16 @@ def test_methods_that_fail_are_named() -> None:
     row = AnswerRow(id="q", status=Status.OK, hypothesis="")
     with pytest.raises(UserError, match=r"Own.answer_metrics\(\) failed: .*: ZeroDivisionError"):
         measure_answer(row, ASKED, CaseTurns.of(CASE), own)
+
+
+def test_measures_that_fail_end_the_command_with_one_line(tmp_path: Path) -> None:
+    folder = shutil.copytree(EXAMPLE, tmp_path / "example")
+    with (folder / "my_tickets.py").open("a", encoding="utf-8") as file:
+        file.write("\n\nTickets.measures = lambda self, rows: rows[99]\n")
+
+    words = ["--config-dir", "my_conf", "dataset=tickets", "tracking=none", "plots=false"]
+    env = {**os.environ, "MEMEVAL_HOME": str(tmp_path / "home")}
+    done = run_command_line(words, cwd=folder, env=env)
+    assert done.returncode == 2
+    assert "my_tickets:Tickets.measures() failed: my_tickets.py" in done.stderr
+    assert "no model call is made twice" in done.stderr and "Traceback" not in done.stderr

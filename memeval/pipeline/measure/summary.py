@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from memeval import __version__
+from memeval.datasets.own_classes import calling
 from memeval.pipeline.execute.ingest import CUT_REPLIES
 from memeval.pipeline.execute.repeat import Finished
 from memeval.pipeline.execute.rows import RETRYABLE
@@ -143,7 +144,7 @@ def summarise(
     cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Ingest]
 ) -> RunSummary:
     # Of all repeats: one of them may have no reply that a metric needs.
-    protocol_metrics = tuple(cell.dataset.measures(rows))
+    protocol_metrics = tuple(_own_measures(cell, rows))
     figures = measure(
         _measured_repeats(cell, finished, rows, ingest_rows),
         *(rows, ingest_rows, cell.dataset.headline),
@@ -190,9 +191,14 @@ def _measured_repeats(
         measured = measure_repeat(
             own_rows, own_ingests, cell.dataset.headline, imported=cell.is_imported
         )
-        repeats.append(measured | dict(cell.dataset.measures(own_rows)))
+        repeats.append(measured | _own_measures(cell, own_rows))
 
     return repeats
+
+
+def _own_measures(cell: Cell, rows: Sequence[Record]) -> Metrics:
+    with calling(cell.dataset, "measures"):
+        return dict(cell.dataset.measures(rows))
 
 
 def _repeat_results(

@@ -82,7 +82,7 @@ def shortfall(estimate: Estimate, limits: SpendingLimits) -> list[str]:
         return []
 
     what = f"budget.{name}={getattr(limits, name):.15g} is below the estimate"
-    return [f"{what}: the command would stop, and continue with a larger budget"]
+    return [f"{what}: the command would stop early; with a larger budget it continues"]
 
 
 class CallSums(Struct):
