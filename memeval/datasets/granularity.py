@@ -7,6 +7,7 @@ ids and counters: they reveal nothing about evidence.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
 
 from msgspec import Struct
@@ -226,8 +227,14 @@ def _chunk(
         time=(first and first.time) or session.started_at,
         session_id=session.session_id,
         turn_ids=tuple(turn.turn_id for turn in turns),
-        speakers=tuple(dict.fromkeys(turn.speaker for turn in turns)),
+        speakers=_shared(tuple(dict.fromkeys(turn.speaker for turn in turns))),
     )
+
+
+@lru_cache(maxsize=1_000)
+def _shared(speakers: tuple[str, ...]) -> tuple[str, ...]:
+    """An equal tuple of speakers, the same for all chunks: a million chunks have few."""
+    return speakers
 
 
 def with_caption(turn: Turn) -> str:

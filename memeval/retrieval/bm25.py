@@ -50,13 +50,13 @@ class _Counts:
         self.size = 0
         """The number of documents."""
         self.of_term: dict[str, array[int]] = defaultdict(partial(array, "i"))
-        """For each term, the position of each document with it and the term's count there."""
+        """For each term, the position of each of its occurrences' documents, in order."""
 
     def append(self, frequencies: Mapping[str, int]) -> None:
         """Adds the next document."""
         of_term, document = self.of_term, self.size
         for term, count in frequencies.items():
-            of_term[term].extend((document, count))
+            of_term[term].extend((document,) * count)
 
         self.size += 1
 
@@ -113,8 +113,7 @@ class Bm25Index:
         counted = self._counted.get(term)
         if counted is not None:
             # Weights of terms that nobody asks for would fill most of the memory.
-            pairs = np.frombuffer(counted, dtype=np.intc).reshape(-1, 2)
-            positions, frequency = pairs[:, 0].copy(), pairs[:, 1]
+            positions, frequency = np.unique(counted, return_counts=True)
             # The operations are rank-bm25's, in its order: another order would change the last
             # digits, and with them the order of near ties.
             weights = frequency * (self._k1 + 1)

@@ -37,18 +37,26 @@ class SearchIndex(Protocol):
         """Releases its resources."""
 
 
+MOST_RESULTS = 50_000
+"""Results that a system keeps."""
+
+
 class _Results(dict[int, Retrieved]):
-    """Entries as results, by position. Each is made when it is first found: a million chunks have
-    a million texts.
+    """Entries as results, by position. Each is made when it is found, and only some are kept: a
+    million chunks have a million texts.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = entries
 
     def __missing__(self, position: int) -> Retrieved:
+        if len(self) >= MOST_RESULTS:
+            self.clear()
+
         entry = self._entries[position]
-        self[position] = Retrieved(text=entry.text, turn_ids=entry.turn_ids, time=entry.time)
-        return self[position]
+        result = Retrieved(text=entry.text, turn_ids=entry.turn_ids, time=entry.time)
+        self[position] = result
+        return result
 
 
 IndexT = TypeVar("IndexT", bound=SearchIndex)

@@ -22,8 +22,6 @@ class CaseTurns(Struct, frozen=True, dict=True):
     session_of: Mapping[str, str]
     """The session of each turn."""
     position_of: Mapping[str, int]
-    singles: tuple[tuple[str], ...]
-    """Each turn's id as a chunk of this one turn, built once: rankings contain hundreds of them."""
     texts: tuple[str, ...] = ()
     """Text of each turn, in the order of the ids."""
 
@@ -40,7 +38,6 @@ class CaseTurns(Struct, frozen=True, dict=True):
             ids=ids,
             session_of=session_of,
             position_of={turn_id: position for position, turn_id in enumerate(ids)},
-            singles=tuple((turn_id,) for turn_id in ids),
             texts=tuple(texts.values()),
         )
 
@@ -64,12 +61,13 @@ class CaseTurns(Struct, frozen=True, dict=True):
 
     def ranking(self, positions: Ranking) -> tuple[tuple[str, ...], ...]:
         """Positions as turn ids. Raises `IndexError` for an unknown position."""
-        singles, ids = self.singles, self.ids
+        turn_id = self.ids.__getitem__
         if set(map(type, positions)) <= {int}:
-            return tuple(map(singles.__getitem__, cast("tuple[int, ...]", positions)))
+            # `zip` makes tuples of one id each, in C.
+            return tuple(zip(map(turn_id, cast("tuple[int, ...]", positions))))
 
         return tuple(
-            singles[chunk] if isinstance(chunk, int) else tuple(map(ids.__getitem__, chunk))
+            (turn_id(chunk),) if isinstance(chunk, int) else tuple(map(turn_id, chunk))
             for chunk in positions
         )
 
