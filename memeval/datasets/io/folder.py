@@ -4,39 +4,8 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from msgspec import Struct
-
 from memeval.datasets.contract import DatasetInfo
-from memeval.datasets.locate import check_pin, digest_file, read_pinned
-
-
-class FolderContent(Struct, frozen=True):
-    """The requested files of a folder."""
-
-    files: Mapping[str, bytes]
-    """Content by name below the folder, in the requested order."""
-    sha256: str
-    """sha256 of all files together: of their names and hashes."""
-    pinned: bool
-    """Whether each is the registered file."""
-
-
-def read_folder(
-    info: DatasetInfo, folder: Path, names: Sequence[str], *, allow_unpinned: bool
-) -> FolderContent:
-    """Reads files of a data set's folder.
-
-    Raises `UserError` if one is missing, can't be read, or is not the registered one.
-    """
-    contents, digests = {}, {}
-    pinned = True
-    for name in names:
-        part = info.part_named(name)
-        file = read_pinned(part, folder / name, allow_unpinned=allow_unpinned)
-        contents[name], digests[name] = file.content, file.sha256
-        pinned = pinned and file.pinned
-
-    return FolderContent(files=contents, sha256=digest_of_files(digests), pinned=pinned)
+from memeval.datasets.locate import check_pin, digest_file
 
 
 def check_files(
@@ -45,7 +14,7 @@ def check_files(
     """The hashes of a folder's files by name, and whether every file is the registered one. No file
     is loaded as a whole.
 
-    Raises `UserError` as `read_folder` does.
+    Raises `UserError` if one is missing, can't be read, or is not the registered one.
     """
     digests = {}
     pinned = True

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from memeval.config.schema import PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.grouping import repeated
 from memeval.datasets.io.fields import quoted
-from memeval.datasets.io.folder import FolderContent, read_folder
+from memeval.datasets.io.folder import check_files, digest_of_files
+from memeval.datasets.locate import read_file
 from memeval.datasets.opseval.groups import groups
 from memeval.datasets.opseval.items import REPAIRS, OpsEvalItem, Rows
 from memeval.datasets.opseval.memory import parts, remembered_text, sessions, turns_by_text
@@ -75,24 +77,28 @@ class OpsEval(Dataset):
         return answer_metrics(answer, question, official_f1=character_f1)
 
     def open(self) -> LoadedDataset:
+        digests, pinned = check_files(
+            self.info, self.path, self._paths, allow_unpinned=self.settings.allow_unpinned
+        )
         if next(self.cases(), None) is None:
             raise UserError(
                 f"data set '{self.info.name}': no questions are left after filtering (framing, "
                 "categories, language, topics)"
             )
 
-        return self._loaded(self._content.sha256, pinned=self._content.pinned)
+        return self._loaded(digest_of_files(digests), pinned=pinned)
 
-    @cached_property
-    def _content(self) -> FolderContent:
-        names = [f"{self.settings.split}/{file}" for file in FILES.values()]
-        return read_folder(self.info, self.path, names, allow_unpinned=self.settings.allow_unpinned)
+    @property
+    def _paths(self) -> list[Path]:
+        """The files of the split, one per domain."""
+        return [self.path / self.settings.split / name for name in FILES.values()]
 
     @cached_property
     def _rows(self) -> Rows:
         rows = Rows()
-        for domain, (name, content) in zip(FILES, self._content.files.items(), strict=True):
-            read_file_of(domain=domain, content=content, path=self.path / name, rows=rows)
+        for domain, path in zip(FILES, self._paths, strict=True):
+            content = read_file(self.info, path)
+            read_file_of(domain=domain, content=content, path=path, rows=rows)
 
         topics: set[str] = set()
         for item in rows.items:

@@ -5,12 +5,14 @@ which their preferences changed.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import quoted
-from memeval.datasets.io.folder import FolderContent, read_folder
+from memeval.datasets.io.folder import check_files, digest_of_files
+from memeval.datasets.locate import read_file
 from memeval.datasets.personamem.schema import (
     Message,
     PersonaMemRow,
@@ -69,31 +71,27 @@ class PersonaMem(Dataset):
         return {"questions": QUESTIONS[self.settings.size]}
 
     def open(self) -> LoadedDataset:
-        return self._loaded(self._content.sha256, pinned=self._content.pinned)
-
-    @cached_property
-    def _content(self) -> FolderContent:
-        return read_folder(
-            self.info, self.path, self._names, allow_unpinned=self.settings.allow_unpinned
+        digests, pinned = check_files(
+            self.info, self.path, self._paths, allow_unpinned=self.settings.allow_unpinned
         )
+        return self._loaded(digest_of_files(digests), pinned=pinned)
 
     @property
-    def _names(self) -> tuple[str, str]:
-        """The files of questions and of contexts, below the data set's folder."""
+    def _paths(self) -> tuple[Path, Path]:
+        """The files of questions and of contexts."""
         size = "1M" if self.settings.size == "1m" else self.settings.size
-        return f"questions_{size}.csv", f"shared_contexts_{size}.jsonl"
+        return self.path / f"questions_{size}.csv", self.path / f"shared_contexts_{size}.jsonl"
 
     @cached_property
     def _rows(self) -> Sequence[PersonaMemRow]:
-        name, _ = self._names
-        return read_rows(
-            self._content.files[name], self.path / name, instruction=self.settings.instruction
-        )
+        path, _ = self._paths
+        content = read_file(self.info, path)
+        return read_rows(content, path, instruction=self.settings.instruction)
 
     @cached_property
     def _contexts(self) -> Mapping[str, tuple[Message, ...]]:
-        _, name = self._names
-        return read_contexts(self._content.files[name], self.path / name)
+        _, path = self._paths
+        return read_contexts(read_file(self.info, path), path)
 
     def read(self) -> Iterator[EvalCase]:
         self.irregularities.clear()
@@ -102,7 +100,7 @@ class PersonaMem(Dataset):
         asked: dict[tuple[str, int], list[PersonaMemRow]] = {}
         for row in self._rows:
             if row.context_id not in self._contexts:
-                what = f"is {quoted(row.context_id)}, which {self._names[1]} does not have"
+                what = f"is {quoted(row.context_id)}, which {self._paths[1].name} does not have"
                 raise row.fields.wrong("shared_context_id", what)
 
             asked.setdefault((row.context_id, row.end), []).append(row)
