@@ -164,7 +164,8 @@ del BROKEN["turns"][0][1]["content"]
 @pytest.mark.parametrize(
     ("chat", "asked", "told"),
     [
-        ([], None, "contains no messages"),
+        ([], None, "is empty, or not a list of records"),
+        ([{"turns": []}], None, "contains no messages"),
         ([{"batch": 1}], None, "record 0 is neither a batch nor one plan"),
         ([{"plan-1": [], "plan-2": []}], None, "record 0 is neither a batch nor one plan"),
         ([BROKEN], None, "batch 0 turn 0 message 1: field 'content' is missing"),

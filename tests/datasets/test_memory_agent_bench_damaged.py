@@ -24,9 +24,9 @@ def failure(folder: Path, content: Any) -> str:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("", "is empty"),
-        ("[]", "contains no rows"),
-        ("<html></html>", "is not a list of records"),
+        ("", "is it cut off?"),
+        ("[]", "is empty, or not a list of records"),
+        ("<html></html>", "is not readable JSON: lexical error"),
         (json.dumps([row()])[:-20], "is it cut off?"),
         (json.dumps([row()]).encode("utf-16"), "Conflict_Resolution.json"),
         ('[{"context": "é"}]'.encode("latin-1"), "in record 0"),

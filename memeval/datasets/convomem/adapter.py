@@ -90,8 +90,4 @@ class ConvoMem(Dataset):
                     yield case
 
         if not self.irregularities["questions"]:
-            what = "questions"
-            if wanted:
-                what = f"cases with dataset.context_size={wanted}"
-
-            raise UserError(f"{self.path} contains no {what}.")
+            raise UserError(f"{self.path} contains no cases with dataset.context_size={wanted}.")

@@ -221,9 +221,6 @@ class MemoryAgentBench(Dataset):
                     sources[row.source] = None
                     ids.update(filter(None, row.ids))
 
-            if not seen:
-                raise UserError(f"{path} contains no rows.")
-
         unique = frozenset(name for name, count in ids.items() if count == 1)
         return Outline(sources=tuple(sources), all_sources=tuple(all_sources), unique_ids=unique)
 
