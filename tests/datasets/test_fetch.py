@@ -545,19 +545,18 @@ def test_https_is_not_redirected_to_other_schemes(target: str) -> None:
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (
-            URLError(ssl.SSLCertVerificationError(1, "self-signed")),
-            "the certificate of h.test is not valid",
-        ),
-        (URLError(ssl.SSLError(1, "wrong version number")), "no secure connection to h.test"),
-        (URLError(ConnectionRefusedError(111, "refused")), "h.test refused the connection"),
-        (URLError(socket.gaierror(-2, "unknown")), "host name h.test not found"),
-        (TimeoutError(), "no answer within 60 s"),
+        (URLError(ssl.SSLCertVerificationError(1, "self-signed")), "self-signed"),
+        (URLError(ssl.SSLError(1, "wrong version number")), "wrong version number"),
+        (URLError(ConnectionRefusedError(111, "refused")), "refused"),
+        (URLError(socket.gaierror(-2, "unknown host")), "unknown host"),
+        (TimeoutError(), "TimeoutError"),
         (URLError(ConnectionResetError(104, "reset by peer")), "reset by peer"),
+        (URLError("no host given"), "no host given"),
     ],
 )
 def test_each_network_error_has_its_message(error: Exception, told: str) -> None:
-    assert told in unreachable("https://h.test/file", error)
+    message = unreachable("https://h.test/file", error)
+    assert message.startswith("https://h.test/file can't be reached: ") and told in message
 
 
 def test_without_a_registered_hash_a_given_hash_is_needed(

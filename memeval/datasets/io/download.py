@@ -1,7 +1,5 @@
 """Opens a URL for a download: follows only safe redirects, and explains why it is unreachable."""
 
-import socket
-import ssl
 from http.client import HTTPMessage, HTTPResponse
 from typing import IO, cast
 from urllib.error import URLError
@@ -67,28 +65,8 @@ def open_url(url: str, done: int) -> HTTPResponse:
 def unreachable(url: str, error: Exception) -> str:
     """Why a URL can't be reached, in one sentence.
 
-    None of these reasons goes away on its own, so nothing is retried.
+    No such reason goes away on its own, so nothing is retried.
     """
-    reason = error
-    if isinstance(error, URLError) and isinstance(error.reason, Exception):
-        reason = error.reason
-
-    return f"{url} can't be reached: {_reason(reason, urlsplit(url).hostname or url)}."
-
-
-def _reason(reason: Exception, host: str) -> str:
-    # Checked before `SSLError`, its base class.
-    if isinstance(reason, ssl.SSLCertVerificationError):
-        what = one_line(getattr(reason, "verify_message", reason))
-        return f"the certificate of {host} is not valid ({what})"
-    if isinstance(reason, ssl.SSLError):
-        what = one_line(getattr(reason, "reason", None) or reason)
-        return f"no secure connection to {host} (TLS: {what})"
-    if isinstance(reason, socket.gaierror):
-        return f"host name {host} not found ({one_line(reason.strerror or reason)})"
-    if isinstance(reason, ConnectionRefusedError):
-        return f"{host} refused the connection"
-    if isinstance(reason, TimeoutError):
-        return f"no answer within {TIMEOUT_S:g} s"
-
-    return one_line(reason) or type(reason).__name__
+    # Of a refused certificate, an unknown host and the like, `urllib` wraps the error itself.
+    reason = error.reason if isinstance(error, URLError) else error
+    return f"{url} can't be reached: {one_line(reason) or type(reason).__name__}."
