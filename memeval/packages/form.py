@@ -10,7 +10,6 @@ from msgspec import Meta, Struct
 from memeval.records import Count
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RUN_FILE, as_json
 from memeval.results.fields import as_plain
-from memeval.results.summary import RunKey
 from memeval.text.names import text_digest
 
 FORMAT = 1
@@ -39,14 +38,11 @@ LARGEST = 4 * 2**30
 LARGEST_CONFIG, DEEPEST_CONFIG = 2**20, 50
 """Maximum bytes and levels of a config.yaml."""
 
-_ENTRY = re.compile(
-    r"(?:manifest\.json(?:\.sig)?|environment\.json|register\.json|texts\.jsonl|"
-    r"runs/(?!\.)[A-Za-z0-9._-]{1,100}/(?:run\.json|config\.yaml|(?:records|answers|verdicts|"
-    r"ingest)\.jsonl))"
-)
 _WITHHELD = re.compile(r"sha256:[0-9a-f]{64}")
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Line = Annotated[str, Meta(max_length=1_000)]
+PackedKey = Annotated[str, Meta(pattern=r"^(?!\.)[A-Za-z0-9._-]{1,100}\Z")]
+"""The key of a run, which names a folder: it must not lead elsewhere."""
 
 
 class PackageEntry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,7 +75,7 @@ class PackageManifest(Struct, frozen=True, forbid_unknown_fields=True):
     """Licence of the rows, in the author's words."""
     supersedes: Line
     """Id of the package that this one replaces; empty for none."""
-    runs: tuple[RunKey, ...]
+    runs: tuple[PackedKey, ...]
     data: tuple[PackedData, ...]
     protocols: Mapping[str, Mapping[str, Any]]
     """Conditions that two runs must share to be compared, by run key."""
@@ -87,11 +83,6 @@ class PackageManifest(Struct, frozen=True, forbid_unknown_fields=True):
     """Numbers of replaced secrets, paths and hosts, by kind."""
     entries: Mapping[str, PackageEntry]
     """All entries except the manifest and its signature, in order."""
-
-
-def is_entry(name: str) -> bool:
-    """Whether a package may contain an entry of this name."""
-    return _ENTRY.fullmatch(name) is not None
 
 
 def entry_of(key: str, name: str) -> str:

@@ -77,7 +77,7 @@ def test_edited_zip_metadata_of_an_entry_is_found(
 
             archive.writestr(info, content)
 
-    assert "has a time or permissions that pack does not write" in problem_of(path)
+    assert "has a kind, a time or permissions that pack does not write" in problem_of(path)
 
 
 @pytest.mark.parametrize("offset", [4, 10, 12])
@@ -95,6 +95,22 @@ def test_manifest_with_an_additional_byte_is_found(packed: Packed, tmp_path: Pat
     entries, path = entries_of(packed.path), tmp_path / "edited.memeval"
     write_entries(path, {**entries, "manifest.json": entries["manifest.json"] + b"\n"})
     assert "manifest.json is not in the form that pack writes" in problem_of(path)
+
+
+def test_a_key_that_leads_to_another_folder_is_refused(packed: Packed, tmp_path: Path) -> None:
+    entries, path = entries_of(packed.path), tmp_path / "edited.memeval"
+    key = json.loads(entries["manifest.json"])["runs"][0]
+    moved = {name.replace(f"runs/{key}/", "runs/../"): own for name, own in entries.items()}
+    moved["manifest.json"] = entries["manifest.json"].replace(key.encode(), b"..")
+    write_entries(path, moved)
+    assert "manifest.json" in problem_of(path) and "runs" in problem_of(path)
+
+
+def test_entries_in_another_order_are_refused(packed: Packed, tmp_path: Path) -> None:
+    path = tmp_path / "edited.memeval"
+    manifest, environment, *others = entries_of(packed.path).items()
+    write_entries(path, dict([manifest, *others, environment]))
+    assert "is not where manifest.json lists it" in problem_of(path)
 
 
 @pytest.mark.parametrize("name", ["answers.jsonl", "verdicts.jsonl", "ingest.jsonl"])
