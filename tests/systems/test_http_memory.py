@@ -424,6 +424,33 @@ def test_transient_failure_is_retried_and_noted(service: ScriptedMemory) -> None
     assert "repeated after: HTTP" in ledger.remarks[TRIED_AGAIN]
 
 
+class SlowMemory(ScriptedMemory):
+    """The example server, with the number of requests that it gets at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = self.most = 0
+
+    async def respond(self, request: Any, writer: Any) -> bool:
+        self.open += 1
+        self.most = max(self.most, self.open)
+        await asyncio.sleep(0.01)
+        self.open -= 1
+        return await super().respond(request, writer)
+
+
+def test_cases_share_the_limit_on_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_answered", set())
+
+    async def fill_five(of: SystemUnderTest) -> None:
+        await asyncio.gather(*(of.fill_system() for _ in range(5)))
+
+    with SlowMemory() as service:
+        asyncio.run(play(fill_five, Served(service.address, max_concurrency=2)))
+
+    assert service.most == 2
+
+
 @pytest.mark.parametrize("status", [400, 401, 500])
 def test_refusal_names_url_path_and_status(service: ScriptedMemory, status: int) -> None:
     service.failures = [("POST", "/search", status)]

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
 from memeval.config.checks import check_address, check_headers
 from memeval.config.schema import TOOLS
@@ -22,6 +21,7 @@ from memeval.llm.faults import connection_setback
 from memeval.llm.keys import headers_of, value_of
 from memeval.llm.metering import current_ledger
 from memeval.llm.refusals import RefusedRequestError
+from memeval.llm.slots import slots_at
 from memeval.llm.transport import Transport
 from memeval.systems.base import INGEST, IS_ESTIMATE, NOT_NEGATIVE, POSITIVE, RUNTIME, DumpItem
 from memeval.systems.external import remote
@@ -219,7 +219,7 @@ class HttpService(Service):
     def __init__(self, settings: HttpSettings) -> None:
         self._settings, self._address = settings, address_of(settings)
         self.name = f"the memory service at {self._address}"
-        self._endpoint: _SharedEndpoint | None = None
+        self._endpoint: Endpoint | None = None
         contract = CONTRACTS.get(settings.contract)
         self._contract = contract(self._post) if contract else None
 
@@ -229,7 +229,9 @@ class HttpService(Service):
             # over.
             await self._check_listening()
             await self._check_health()
-            self._endpoint = _SharedEndpoint.enter(endpoint_settings(self._settings))
+            settings = endpoint_settings(self._settings)
+            slots = slots_at(settings.base_url, settings.api_key)
+            self._endpoint = Endpoint(settings, slots=slots)
 
         if self._contract is not None:
             return await self._contract.call(operation, body)
@@ -244,11 +246,11 @@ class HttpService(Service):
         self, path: str, body: Mapping[str, Any], *, is_tool: bool = False
     ) -> ServiceReply:
         assert self._endpoint is not None, "an operation opens it"
-        own, endpoint = current_ledger().own, self._endpoint.endpoint
+        own = current_ledger().own
         try:
             # Only the request counts as the memory's time, not the wait for a request slot.
             with own.excluded():
-                reply = await endpoint.post(path, body, as_object, most_bytes=MOST_BYTES)
+                reply = await self._endpoint.post(path, body, as_object, most_bytes=MOST_BYTES)
         except ModelError as error:
             message = f"{self.name} failed at {path}: {error}"
             # A model wrote the request: its next call may be right.
@@ -301,7 +303,7 @@ class HttpService(Service):
     async def close(self) -> None:
         endpoint, self._endpoint = self._endpoint, None
         if endpoint is not None:
-            await endpoint.leave()
+            await endpoint.aclose()
 
 
 def address_of(settings: HttpSettings) -> str:
@@ -337,43 +339,3 @@ def says_ok(content: bytes) -> bool:
     """Whether a reply is `{"ok": true}`."""
     reply = json_or_none(content)
     return isinstance(reply, Mapping) and reply.get("ok") is True
-
-
-class _SharedEndpoint:
-    """An endpoint that the cases of one event loop share, closed when the last one leaves."""
-
-    def __init__(self, settings: EndpointSettings) -> None:
-        self.endpoint = Endpoint(settings)
-        self._users = 0
-
-    @classmethod
-    def enter(cls, settings: EndpointSettings) -> _SharedEndpoint:
-        """The endpoint of these settings on the running loop."""
-        of_loop = _ENDPOINTS.setdefault(asyncio.get_running_loop(), {})
-        headers = sorted(settings.headers.items())
-        own = (settings.base_url, settings.max_concurrency, settings.takes_accepted)
-        key = repr((*own, settings.api_key, headers))
-        shared = of_loop.get(key)
-        if shared is None:
-            shared = of_loop[key] = cls(settings)
-
-        shared._users += 1
-        return shared
-
-    async def leave(self) -> None:
-        """Closes the connections after their last user."""
-        self._users -= 1
-        if self._users > 0:
-            return
-
-        of_loop = _ENDPOINTS.get(asyncio.get_running_loop(), {})
-        for key in [key for key, shared in of_loop.items() if shared is self]:
-            del of_loop[key]
-
-        await self.endpoint.aclose()
-
-
-# By loop: connections belong to the event loop that opened them.
-_ENDPOINTS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _SharedEndpoint]] = (
-    WeakKeyDictionary()
-)
