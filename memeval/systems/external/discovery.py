@@ -112,37 +112,27 @@ async def _first_of(
 
     Raises `UserError` if none is found, and `UnrecognisedToolsError` immediately.
     """
-    tasks = {contract: asyncio.ensure_future(attempt) for contract, attempt in tries.items()}
-    reasons: dict[str, str] = {}
-    pending = dict(tasks)
+    tasks = [asyncio.ensure_future(attempt) for attempt in tries.values()]
     try:
-        while pending:
-            await asyncio.wait(pending.values(), return_when=asyncio.FIRST_COMPLETED)
-            for contract, task in list(pending.items()):
-                if not task.done():
-                    if in_order:
-                        break
-
-                    continue
-
-                del pending[contract]
-                try:
-                    return task.result()
-                except UnrecognisedToolsError:
-                    raise
-                except MemevalError as error:
-                    reasons[contract] = one_line(str(error), 200)
+        for task in tasks if in_order else asyncio.as_completed(tasks):
+            try:
+                return await task
+            except UnrecognisedToolsError:
+                raise
+            except MemevalError:
+                continue
     finally:
-        for task in pending.values():
+        for task in tasks:
             task.cancel()
 
         # Awaits all tasks: asyncio reports exceptions that were never retrieved.
-        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
 
-    if len(set(reasons.values())) == 1:
-        raise UserError(next(iter(reasons.values())))
+    reasons = [one_line(str(error), 200) for error in ended]
+    if len(set(reasons)) == 1:
+        raise UserError(reasons[0])
 
-    hints = [f"{contract}: {reasons[contract]}" for contract in tries]
+    hints = [f"{contract}: {reason}" for contract, reason in zip(tries, reasons, strict=True)]
     raise UserError(f"{name} did not reply properly in any protocol that check knows", *hints)
 
 
