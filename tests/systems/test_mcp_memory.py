@@ -139,8 +139,10 @@ def test_length_of_a_servers_line_is_limited(tmp_path: Path) -> None:
     script = tmp_path / "endless.sh"
     script.write_text("head -c 34000000 /dev/zero\nsleep 600\n", encoding="utf-8")
     with pytest.raises(UserError) as raised:
-        asked(Mcp(**EXAMPLE, command=f"sh {script}"))
-    assert "last line of stderr: wrote a line of more than 32 MiB" in raised.value.message
+        asked(Mcp(**EXAMPLE, command=f"sh {script}", request_timeout_s=5))
+    assert raised.value.message.endswith(
+        "did not start a session within 5 s, but wrote a line of more than 32 MiB"
+    )
 
 
 CHATTY = """
@@ -616,13 +618,13 @@ for line in sys.stdin:
 
 
 async def with_tools_of(
-    folder: Path, source: str, use: Callable[..., Awaitable[list[Any]]]
+    folder: Path, source: str, use: Callable[..., Awaitable[list[Any]]], **settings: Any
 ) -> list[Any]:
     """The result of `use`, called with the tools of a server that runs this source."""
     script = folder / "server.py"
     script.write_text(source, encoding="utf-8")
     command = shlex.join([sys.executable, str(script), "{case_dir}"])
-    memory = McpMemory(read_settings(McpSettings, {"command": command}), PARTS)
+    memory = McpMemory(read_settings(McpSettings, {"command": command, **settings}), PARTS)
     try:
         await memory.reset()
         return await use(*await memory.tools())
@@ -638,8 +640,9 @@ def test_result_that_is_too_long_fails_only_its_call(
     async def use(long: Tool, short: Tool) -> list[Any]:
         return [await long.call(), await short.call(), await long.call()]
 
-    first, second, third = asyncio.run(with_tools_of(tmp_path, LONG, use))
-    assert first.is_error and first.text.count("wrote a line of more than 0 MiB") == 1
+    first, second, third = asyncio.run(with_tools_of(tmp_path, LONG, use, request_timeout_s=2))
+    assert first.is_error
+    assert first.text.endswith("did not reply within 2 s, but wrote a line of more than 0 MiB")
     assert second.text == "short"
     assert third.is_error
 
@@ -733,25 +736,33 @@ for line in sys.stdin:
 """
 
 
-def test_invalid_json_rpc_reply_fails_its_call_immediately(tmp_path: Path) -> None:
+def test_a_call_whose_reply_is_not_json_rpc_names_the_line_that_the_server_wrote(
+    tmp_path: Path,
+) -> None:
     async def use(*tools: Tool) -> list[Any]:
-        async with asyncio.timeout(20):
-            return [await tool.call() for tool in tools]
+        return [await tool.call() for tool in tools]
 
     source = MISREAD.replace("ENCODING", "'utf-8'")
-    logs, *failed = asyncio.run(with_tools_of(tmp_path, source, use))
+    logs, *failed = asyncio.run(with_tools_of(tmp_path, source, use, request_timeout_s=2))
     assert logs.text == "café" and not logs.is_error
     assert all(result.is_error for result in failed)
-    whys = [result.text.partition("failed: the server's reply ")[2] for result in failed]
-    assert whys == [
-        "is a JSON array, not an object",
-        *["is not UTF-8 without a byte-order mark"] * 2,
-        *["has neither a `result` nor an `error` that fits JSON-RPC"] * 2,
-    ]
+    told = "did not reply within 2 s, but wrote a line that is not JSON-RPC in UTF-8: "
+    lines = [result.text.partition(told)[2] for result in failed]
+    object_start = '{"jsonrpc": "2.0"'
+    starts = [f"[{object_start}", object_start, f"\\ufeff{object_start}", *[object_start] * 2]
+    for line, start in zip(lines, starts, strict=True):
+        assert line.startswith(start)
 
-    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
-        with pytest.raises(UserError, match="can't be reached: the server's reply is not UTF-8"):
-            asyncio.run(with_tools_of(tmp_path, MISREAD.replace("ENCODING", f"'{encoding}'"), use))
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_server_that_does_not_write_utf_8_is_refused(tmp_path: Path, encoding: str) -> None:
+    source = MISREAD.replace("ENCODING", f"'{encoding}'")
+    with pytest.raises(UserError, match="session within 5 s, but wrote a line that is not JSON"):
+        asyncio.run(with_tools_of(tmp_path, source, _no_calls, request_timeout_s=5))
+
+
+async def _no_calls(*_: Tool) -> list[Any]:
+    return []
 
 
 def test_server_that_ignores_the_case_folder_is_refused(

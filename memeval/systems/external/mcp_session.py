@@ -57,6 +57,8 @@ class McpSession:
         self._task = asyncio.ensure_future(self._keep_open())
         self._program: Program | None = None
         self._noise = 0
+        self._last_noise = ""
+        """The last such line since the last call, as messages describe it."""
         self._waiting: set[asyncio.Future[Exception]] = set()
         """One future per call under way, for an error if the library would let the call wait."""
         self._end = ""
@@ -78,8 +80,7 @@ class McpSession:
         except TimeoutError:
             await session.close()
             raise UserError(
-                f"{server.name} did not start a session within {server.timeout_s:g} s"
-                f"{session._last_words()}"
+                f"{server.name} did not start a session {session._describe_silence()}"
             ) from None
         except BaseException:
             await session.close()
@@ -121,6 +122,7 @@ class McpSession:
             return
         if self._program is not None:
             self._noise += 1
+            self._last_noise = str(message)
         else:
             # Over HTTP, an unreadable message can only be a reply.
             self._fail_calls(message)
@@ -157,13 +159,12 @@ class McpSession:
         """
         client = await self._opening
         name = f"the tool '{one_line(tool, 60)}' of {self._server.name}"
+        self._last_noise = ""
         try:
             async with time_limit(self._server.timeout_s):
                 result = await self._result(client.call_tool(tool, dict(arguments)))
         except TimeoutError:
-            raise ToolError(
-                f"{name} did not reply within {self._server.timeout_s:g} s{self._last_words()}"
-            ) from None
+            raise ToolError(f"{name} did not reply {self._describe_silence()}") from None
         except Exception as error:
             if _is_closed(error):
                 raise ModelError(f"{name} failed: {await self._describe_end(error)}") from error
@@ -200,6 +201,11 @@ class McpSession:
             return f"the connection was closed: {self._end or _innermost(error)}"
 
         return f"the server {await self._program.describe_end('this case')}"
+
+    def _describe_silence(self) -> str:
+        """The time without a reply, and what the server wrote instead."""
+        wrote = f", but {self._last_noise}" if self._last_noise else ""
+        return f"within {self._server.timeout_s:g} s{wrote}{self._last_words()}"
 
     def _last_words(self) -> str:
         return "" if self._program is None else self._program.last_words()

@@ -3,20 +3,21 @@
 import asyncio
 import json
 import logging
-import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from memeval.systems.external.program import LongLineError, Program, ProgramError
+from memeval.text.shown import one_line
 
 NULL_HANDLER = logging.NullHandler()
-INTERNAL_ERROR, CONNECTION_LOST = -32603, -32000
-"""Codes of JSON-RPC: a fault of the server, and a connection that has closed."""
+CONNECTION_LOST = -32000
+"""JSON-RPC's code for a connection that has closed."""
 STREAM_ENDED = "the stream of events ended without the reply"
-_ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{0,99}")')
+SHOWN_BYTES = 200
+"""Bytes of an unreadable line that a message may show."""
 
 
 @dataclass(frozen=True)
@@ -98,65 +99,26 @@ async def _receive(program: Program, received: Any) -> None:
         async with received:
             while True:
                 try:
-                    line = await program.read()
+                    message = _message_in(await program.read())
                 except LongLineError as error:
-                    of_call = _ID.search(error.first)
-                    if of_call is None:
-                        # This is the only explanation of the closed pipe.
-                        program.note(str(error))
-                        raise
-
-                    call = json.loads(of_call[1])
-                    line = _json_error(call, INTERNAL_ERROR, f"the server {error}")
+                    await received.send(error)
                     await program.skip_line()
-
-                for message in _messages(line):
+                else:
                     await received.send(message)
 
 
-def _messages(line: bytes) -> Sequence[Any]:
-    """The message in a line, as the library's session expects it. For an invalid line, an error for
-    each call that the line should answer, or else the reason why it can't be read.
+def _message_in(line: bytes) -> Any:
+    """The message in a line, as the library's session expects it, or the error of a line that is
+    not a message.
     """
     from mcp.shared.message import SessionMessage
     from mcp.types import JSONRPCMessage
 
-    def message(text: bytes) -> SessionMessage:
-        return SessionMessage(JSONRPCMessage.model_validate_json(text))
-
     try:
-        return [message(line)]
-    except ValueError as error:
-        return list(map(message, _error_replies(line))) or [error]
-
-
-def _error_replies(line: bytes) -> Iterator[bytes]:
-    """Errors in place of the replies in an invalid line; none for a line of a log."""
-    # Without its zero bytes, UTF-16 is readable enough to find the ids of calls.
-    plain = line.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe")
-    try:
-        value = json.loads(plain.decode("latin-1"))
-    except (ValueError, RecursionError):
-        return
-
-    why = "has neither a `result` nor an `error` that fits JSON-RPC"
-    replies = [value]
-    if isinstance(value, list):
-        replies, why = value, "is a JSON array, not an object"
-    elif plain.decode(errors="replace").encode() != line:
-        why = "is not UTF-8 without a byte-order mark"
-
-    for reply in replies:
-        # A log line may have an `id`, too; a request of the server has an id of the server's own.
-        is_reply = isinstance(reply, dict) and bool({"jsonrpc", "result", "error"} & set(reply))
-        if is_reply and "method" not in reply and type(reply.get("id")) is int:
-            yield _json_error(reply["id"], INTERNAL_ERROR, f"the server's reply {why}")
-
-
-def _json_error(call: object, code: int, message: str) -> bytes:
-    """A JSON-RPC error of memeval's own, in place of a reply to a call."""
-    error = {"code": code, "message": message}
-    return json.dumps({"jsonrpc": "2.0", "id": call, "error": error}).encode()
+        return SessionMessage(JSONRPCMessage.model_validate_json(line))
+    except ValueError:
+        shown = one_line(line[:SHOWN_BYTES].decode(errors="replace"), 80)
+        return ValueError(f"wrote a line that is not JSON-RPC in UTF-8: {shown}")
 
 
 @asynccontextmanager
@@ -194,11 +156,12 @@ def _watcher(on_break: Callable[[BaseException], None]) -> Callable[..., Any]:
 
                 # The library closes a stream at the reply: a stream that ends had none.
                 if self._call is not None and not can_resume:
-                    ended = _json_error(self._call, CONNECTION_LOST, STREAM_ENDED)
-                    yield b"\n\ndata: " + ended + b"\n\n"
-            except (httpx.NetworkError, httpx.ProtocolError) as error:
+                    error = {"code": CONNECTION_LOST, "message": STREAM_ENDED}
+                    reply = {"jsonrpc": "2.0", "id": self._call, "error": error}
+                    yield b"\n\ndata: " + json.dumps(reply).encode() + b"\n\n"
+            except (httpx.NetworkError, httpx.ProtocolError) as broken:
                 if not can_resume:
-                    on_break(error)
+                    on_break(broken)
                 raise
 
         async def aclose(self) -> None:

@@ -25,8 +25,6 @@ from memeval.text.shown import one_line
 
 LONGEST_LINE = 32 * 2**20
 """Maximum bytes of one line."""
-FIRST_BYTES = 1000
-"""Bytes that are kept of a line that was too long."""
 LAST_WORDS = 20
 """Last lines of stderr that are kept."""
 STOP_S = 2.0
@@ -158,11 +156,7 @@ class ProgramError(ModelError):
 
 
 class LongLineError(ProgramError):
-    """A line is too long to be read; `first` contains its first bytes."""
-
-    def __init__(self, what: str, first: bytes) -> None:
-        super().__init__(what)
-        self.first = first
+    """A line is too long to be read."""
 
 
 class _Streams(SubprocessStreamProtocol):
@@ -233,13 +227,9 @@ class Program:
         try:
             return await self._output.readuntil(b"\n")
         except asyncio.LimitOverrunError:
-            what = f"wrote a line of more than {LONGEST_LINE / 2**20:.0f} MiB"
-            first = await self._output.readexactly(FIRST_BYTES)
-            raise LongLineError(what, first) from None
-
-    def note(self, what: str) -> None:
-        """Adds a line to the program's last words, as if it were from its stderr."""
-        self._stderr.append(what)
+            raise LongLineError(
+                f"wrote a line of more than {LONGEST_LINE / 2**20:.0f} MiB"
+            ) from None
 
     async def skip_line(self) -> None:
         """Drops the rest of a line that was too long."""
