@@ -48,10 +48,17 @@ def checked(dataset: object, case: object) -> EvalCase:
 
     turn_ids = case.turn_ids
     for question in case.questions:
+        name = one_line(question.question_id, 60)
         if unknown := set(question.evidence) - turn_ids:
             raise UserError(
-                f"{where}: the evidence of question {one_line(question.question_id, 60)} names "
-                f"turns that are not in the case: {one_line(some_of(sorted(unknown), 3), 100)}"
+                f"{where}: the evidence of question {name} names turns that are not in the case: "
+                f"{one_line(some_of(sorted(unknown), 3), 100)}"
+            )
+
+        right, needs_one = set(question.right_choices), question.choices and question.answerable
+        if not right <= set(range(len(question.choices))) or (needs_one and not right):
+            raise UserError(
+                f"{where}: right_choices of question {name} must name one of its choices, from 0"
             )
 
     return case
