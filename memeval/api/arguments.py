@@ -33,6 +33,7 @@ _WORDS: Mapping[Any, tuple[str, str]] = {
 }
 """How messages describe each annotation, in the singular and the plural."""
 _NUMBERS = {int: Integral, float: Real}
+_LISTS = (Sequence, Iterable)
 
 
 def check_types(function: Callable[P, T]) -> Callable[P, T]:
@@ -73,7 +74,7 @@ def _kinds(annotation: Any, names: dict[str, Any]) -> tuple[Any, ...]:
     is_union = get_origin(annotated) in (Union, types.UnionType)
     kinds = get_args(annotated) if is_union else (annotated,)
     for kind in kinds:
-        if kind not in _WORDS and get_origin(kind) is not Sequence:
+        if kind not in _WORDS and get_origin(kind) not in _LISTS:
             return ()
 
     return kinds
@@ -84,7 +85,7 @@ def _fits_any(value: Any, kinds: Iterable[Any]) -> bool:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    if get_origin(kind) is not Sequence:
+    if get_origin(kind) not in _LISTS:
         return isinstance(value, _NUMBERS.get(kind, kind))
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         return False
@@ -101,7 +102,7 @@ def _members(kind: Any) -> tuple[Any, ...]:
 
 
 def _in_words(kind: Any) -> str:
-    if get_origin(kind) is Sequence:
+    if get_origin(kind) in _LISTS:
         return f"a list of {' or '.join(_WORDS[member][1] for member in _members(kind))}"
 
     return _WORDS[kind][0]

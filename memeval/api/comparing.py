@@ -95,7 +95,7 @@ class Comparisons(tuple[Comparison, ...]):
 
 @check_types
 def compare(
-    *runs: Run | str | Path | Sequence[Run | str | Path],
+    *runs: Run | str | Path | Iterable[Run | str | Path],
     baseline: Run | str | Path | None = None,
     metric: str | Sequence[str] = (),
     last: int | None = None,
@@ -109,7 +109,7 @@ def compare(
 
     A run is a `Run`, its key, its name, its folder or its MLflow run id; a string such as
     `"sweep=baselines"` or `"system=bm25"` selects all finished runs that match, and `last` keeps
-    the newest of them. A list of runs, such as a sweep's, counts as one argument.
+    the newest of them. A sweep or a list of runs counts as one argument.
 
     `metric` is accuracy (recall@10 after `stages=retrieve`), or one or several metrics of `compare
     --metric`. p is adjusted over the differences of each metric (`"max-t"`), or over those of all
@@ -234,7 +234,7 @@ def refusal(comparison: Comparison) -> UserError:
 
 @check_types
 def table(
-    *runs: Run | str | Path | Sequence[Run | str | Path],
+    *runs: Run | str | Path | Iterable[Run | str | Path],
     columns: str | Sequence[str] = (),
     rows: str | Sequence[str] = (),
     caption: str = "",
@@ -265,7 +265,7 @@ def table(
     return Table(content)
 
 
-def _run_words(runs: Iterable[Run | str | Path | Sequence[Run | str | Path]]) -> list[str]:
+def _run_words(runs: Iterable[Run | str | Path | Iterable[Run | str | Path]]) -> list[str]:
     words: list[str] = []
     for run in runs:
         if isinstance(run, Run | str | Path):

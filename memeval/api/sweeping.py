@@ -46,6 +46,9 @@ class Sweep:
     folder: Path
     """Contains the comparison as Markdown, CSV, plots and a page."""
 
+    def __iter__(self) -> Iterator[FinishedRun]:
+        return iter(self.runs)
+
     def __repr__(self) -> str:
         return "\n".join([f"<{self._head()}>", repr(self.comparisons)])
 

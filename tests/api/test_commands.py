@@ -116,7 +116,8 @@ def test_plan_counts_cells_and_refuses_invalid_settings(swept: memeval.Sweep) ->
 
 
 def test_runs_are_compared_by_several_metrics(swept: memeval.Sweep) -> None:
-    assert memeval.compare(swept.runs).sentences == memeval.compare(*swept.runs).sentences
+    for runs in (swept, swept.runs):
+        assert memeval.compare(runs).sentences == memeval.compare(*swept.runs).sentences
     bm25, no_memory = swept.runs
     accuracy, f1 = memeval.compare(no_memory, bm25, baseline=bm25, metric=["accuracy", "f1"])
     assert accuracy.baseline == f1.baseline == bm25.key
