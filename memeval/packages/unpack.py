@@ -46,7 +46,8 @@ class Unpacked(Struct, frozen=True):
 def unpack(path: Path, allowed_signers: Path | None = None) -> Unpacked:
     """Unpacks a package that is sound; a second time gives the same result.
 
-    Raises `UserError` for a package with a problem, `StorageError` if the home can't be written.
+    Raises `UserError` for a package with a problem, and for an unsigned one where signers are
+    listed; `StorageError` if the home can't be written.
     """
     signer = ""
     for level in verify_package(path, Checks(allowed_signers=allowed_signers)):
@@ -57,6 +58,8 @@ def unpack(path: Path, allowed_signers: Path | None = None) -> Unpacked:
             )
         if level.name == "who":
             signer = level.did
+            if allowed_signers is not None and not level.is_done:
+                raise UserError(f"{one_line(path.name)}: {signer}, but --allowed-signers is set")
 
     root = outputs_dir() / IMPORTED_RUNS
     with writing(root):

@@ -858,6 +858,14 @@ def test_a_signature_is_made_and_checked(
     assert found_at(path) == 5
 
 
+def test_unpack_refuses_an_unsigned_package_where_signers_are_listed(
+    packed: Packed, tmp_path: Path
+) -> None:
+    """Whoever edits a package can take its signature out."""
+    with pytest.raises(UserError, match=r"not signed \(the tests\), but --allowed-signers is set"):
+        unpack(packed.path, allowed_signers=tmp_path / "own.signers")
+
+
 def test_unpacked_runs_are_kept_apart_from_own_runs(
     packed: Packed,
     runs: list[memeval.FinishedRun],
