@@ -56,7 +56,7 @@ def history(*filters: str, metric: str | None = None, last: int | None = None) -
     _check_one("systems", sorted({*map(system_of, summaries)}), "system")
     _check_one("data sets", sorted({summary.dataset for summary in summaries}), "dataset")
     if len(runs) < 2:
-        raise UserError("history needs two finished runs, but only one matches", EXAMPLE)
+        raise UserError("history needs two finished runs, but only one is chosen", EXAMPLE)
 
     for run in runs:
         check_records(run)

@@ -185,7 +185,7 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
         if any(run.summary.sweep == word for run in known):
             hint = f"it is a sweep:  sweep={word}"
         if known and word.startswith("@"):
-            hint = f"use:  {LAST}, {PREVIOUS} or {BY_LABEL}v1"
+            hint = f"use:  {LAST}, {PREVIOUS}, or {BY_LABEL}NAME for a run made with label=NAME"
 
         raise UserError(f"unknown run '{one_line(word)}'.{_suggestion(word, known)}", hint)
 

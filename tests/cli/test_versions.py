@@ -89,12 +89,12 @@ def test_previous_is_the_run_before_last_of_the_same_system(home: Path) -> None:
     [
         ("@label:v2", "2 runs are named '@label:v2'"),
         ("@label:v3", "unknown run '@label:v3'. Did you mean: "),
-        ("@first", "unknown run '@first'"),
+        ("@first", "@label:NAME for a run made with label=NAME"),
     ],
 )
 def test_reference_without_a_single_run_is_refused(home: Path, word: str, message: str) -> None:
     done = memeval(home, "show", word)
-    assert done.status == 2 and message in done.told
+    assert done.status == 2 and message in done.err
 
 
 def test_invalid_labels_are_refused(home: Path) -> None:
@@ -164,3 +164,5 @@ def test_history_needs_two_runs_of_one_system(home: Path) -> None:
     assert "choose one:  system=no_memory" in done.err
     done = memeval(home, "history", "system=oracle")
     assert done.status == 2 and "history needs two finished runs" in done.told
+    done = memeval(home, "history", "system=no_memory", "--last", "1")
+    assert "history needs two finished runs, but only one is chosen" in done.told

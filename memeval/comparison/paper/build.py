@@ -128,7 +128,7 @@ def _named_rows(
     for name in rows:
         known = set().union(*(summary.params for summary in summaries))
         if name not in known:
-            raise unknown("setting", one_line(name), known)
+            raise unknown("setting", one_line(name), known, "for example:  --rows system,top_k")
 
         headings.append(name.removesuffix(".name"))
         columns.append([one_line(setting_value(summary, name)) for summary in summaries])
