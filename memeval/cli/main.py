@@ -25,6 +25,8 @@ _OTHER_NAMES = {"history": "show_history", "list": "list_runs"}
 """Functions of commands whose names would hide another function."""
 OWN_HELP = set(COMMANDS) - {"run", "plan", "prepare", "evaluate"}
 """Commands that describe their own arguments; the others take those of a run."""
+CONTINUE = ("run", "prepare", "evaluate", "data", "gate", "judge", "board", "store")
+"""Commands that keep the work that they finished, and continue it if they are repeated."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of an output that can't be written, such as a file on a full disk."""
 HELP = ("help", "-h", "--help")
@@ -47,16 +49,10 @@ def run_command(arguments: list[str]) -> int:
         report_error(error)
         return 2
     except WorldError as error:
-        print(f"memeval: {error}", file=sys.stderr)
-        kept = "  finished work is kept; the same command continues it"
-        print(f"{kept}{_lost_replies()}", file=sys.stderr)
+        print(f"memeval: {error}{_what_is_left(arguments)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(
-            "\nmemeval: stopped. Finished work is kept; the same command continues it."
-            f"{_lost_replies()}",
-            file=sys.stderr,
-        )
+        print(f"\nmemeval: stopped{_what_is_left(arguments)}", file=sys.stderr)
         from memeval.runs.interrupt import exit_status
 
         return exit_status()
@@ -118,11 +114,16 @@ def load(path: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _lost_replies() -> str:
+def _what_is_left(arguments: Sequence[str]) -> str:
+    """Lines about what a stopped command leaves: finished work, and replies that are lost."""
     # Loaded here: loading asyncio takes longer than `--help` may take.
     from memeval.runs.interrupt import describe_lost
 
-    return describe_lost()
+    kept = ""
+    if not arguments or arguments[0] in CONTINUE or arguments[0] not in COMMANDS:
+        kept = "\n  finished work is kept; the same command continues it"
+
+    return kept + describe_lost()
 
 
 def _answer_help(arguments: list[str]) -> bool:

@@ -9,6 +9,8 @@ import sys
 import pytest
 
 from memeval.__main__ import main
+from memeval.cli.main import run_command
+from memeval.errors import StorageError
 from memeval.runs.interrupt import listening
 
 
@@ -23,6 +25,27 @@ def test_interrupt_during_the_import_is_no_traceback(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "meta_path", [Interrupted, *sys.meta_path])
 
     assert main([]) == 130
+
+
+@pytest.mark.parametrize(
+    ("words", "continues"),
+    [([], True), (["system=rag"], True), (["evaluate", "x"], True), (["check"], False),
+     (["compare", "@last"], False)],
+)  # fmt: skip
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), StorageError("the disk is full")])
+def test_only_a_command_that_keeps_its_work_says_so(
+    words: list[str],
+    continues: bool,
+    error: BaseException,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(_: object) -> int:
+        raise error
+
+    monkeypatch.setattr("memeval.cli.main._load_command", lambda _: fail)
+    assert run_command(words) in (1, 130)
+    assert ("finished work is kept" in capsys.readouterr().err) == continues
 
 
 def test_a_forked_process_keeps_the_handlers_of_its_system() -> None:
