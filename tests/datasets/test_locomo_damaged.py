@@ -129,6 +129,7 @@ def changed(path: list[Any], value: Any) -> list[Any]:
         (["qa"], {}, "record 0: field 'qa' is an object, not a list"),
         (["qa", 3], "x", "conv-1 qa[3] is a string, not an object"),
         (["qa", 0, "question"], ..., "conv-1 qa[0]: field 'question' is missing"),
+        (["qa", 0, "question"], " ", "conv-1 qa[0]: field 'question' is empty"),
         (["qa", 0, "answer"], ..., "conv-1 qa[0]: field 'answer' is missing"),
         (
             ["qa", 0, "answer"],

@@ -30,6 +30,7 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
         (item(question_id=7), "FILE: record 1: field 'question_id' is an integer, not a string."),
         (item(question_id=" "), "FILE: record 1: field 'question_id' is empty."),
         (item(question=...), "FILE: record 1 (q1): field 'question' is missing."),
+        (item(question=" "), "FILE: record 1 (q1): field 'question' is empty."),
         (
             item(answer=None),
             "FILE: record 1 (q1): field 'answer' is null, not a string or a number.",

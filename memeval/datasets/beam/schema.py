@@ -180,11 +180,9 @@ def read_questions(path: Path, prefix: str, chat: Chat) -> tuple[EvalQuestion, .
 
 
 def _question(item: Fields, ability: str, question_id: str, chat: Chat) -> EvalQuestion:
-    text = item.text("question")
+    text = item.filled("question")
     # The rubric decides, not the reference: in some temporal questions they contradict each other.
     rubric = tuple(item.texts("rubric"))
-    if not text.strip():
-        raise item.wrong("question", "is empty")
     if not rubric or not all(map(str.strip, rubric)):
         raise item.wrong("rubric", "is empty, or contains an empty string")
 

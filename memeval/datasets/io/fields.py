@@ -146,6 +146,14 @@ class Fields(Struct, frozen=True):
         """A field that must be a string."""
         return self._whole(name, self.get(name, "a string"))
 
+    def filled(self, name: str) -> str:
+        """A field that must be a string, and not blank."""
+        text = self.text(name)
+        if not text.strip():
+            raise self.wrong(name, "is empty")
+
+        return text
+
     def integer(self, name: str) -> int:
         """A field that must be an integer."""
         number: int = self.get(name, "an integer")

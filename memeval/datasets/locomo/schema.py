@@ -37,11 +37,8 @@ DATE = re.compile(
 
 def read_case(sample: Fields, *, captions: bool) -> EvalCase:
     """One conversation with its questions."""
-    case_id = sample.text("sample_id")
+    case_id = sample.filled("sample_id")
     shown = one_line(case_id, SHOWN)
-    if not case_id.strip():
-        raise sample.wrong("sample_id", "is empty")
-
     talk = sample.member("conversation", f"{shown} conversation")
     sessions = []
     turn_ids = Counter[str]()
@@ -191,7 +188,7 @@ def _question(qa: Fields, question_id: str, turns: Collection[str]) -> EvalQuest
     answerable = category != ADVERSARIAL
     return EvalQuestion(
         question_id=question_id,
-        text=qa.text("question"),
+        text=qa.filled("question"),
         category=category,
         # Six golds are numbers. In category 5 the answer is missing, except for two questions.
         gold=(qa.answer("answer"),) if answerable else (),

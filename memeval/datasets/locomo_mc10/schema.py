@@ -181,8 +181,8 @@ def _question(fields: Fields) -> EvalQuestion:
 
     answerable = category != ADVERSARIAL
     return EvalQuestion(
-        question_id=fields.text("question_id"),
-        text=fields.text("question"),
+        question_id=fields.filled("question_id"),
+        text=fields.filled("question"),
         category=category,
         gold=(answer,) if answerable else (),
         choices=tuple(choices),

@@ -49,10 +49,7 @@ def read_item(item: Fields, index: int, roles: Roles) -> tuple[EvalCase, dict[st
     before a session; whether its history `repeats` a session; how many sessions are `silent`,
     without a turn of the chosen roles. Raises `UserError` naming record and field.
     """
-    question_id = item.text("question_id")
-    if not question_id.strip():
-        raise item.wrong("question_id", "is empty")
-
+    question_id = item.filled("question_id")
     item = Fields(path=item.path, record=f"record {index} ({question_id})", values=item.values)
     # As in the published code: no field says so. This applies to 30 of the 500 questions.
     answerable = ABSTENTION not in question_id
@@ -179,7 +176,7 @@ def _question(
 
     return EvalQuestion(
         question_id=question_id,
-        text=item.text("question"),
+        text=item.filled("question"),
         category=kind,
         whole_answer=kind == PREFERENCE,
         # Some golds are integers. For an unanswerable question, the gold is an explanation, which
