@@ -124,6 +124,7 @@ def unknown_metric(name: str, recorded: Iterable[str], figures: Collection[str])
             f"no question of these runs has a value for {name}",
             "after stages=retrieve:  --metric recall@10",
             "imported answers have no retrieval metrics and no cost",
+            "questions with choices have an accuracy, and no f1",
         )
 
     if name in metrics() or name in figures:

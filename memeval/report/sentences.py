@@ -3,6 +3,7 @@
 from memeval.metrics.accuracy import right_phrase
 from memeval.metrics.formats import count, percent
 from memeval.results import RunSummary, judge_shown
+from memeval.text.shown import one_line
 
 
 def run_sentences(summary: RunSummary, conversations: int | None = None) -> list[str]:
@@ -25,7 +26,7 @@ def _result(summary: RunSummary, conversations: int | None) -> str:
     text = f"{percent(accuracy)} % of {right_phrase(summary, of)}"
     judge = judge_shown(summary.judge)
     if judge:
-        text += f", according to the judge {judge}"
+        text += f", according to the judge {one_line(judge)}"
     scored = sum(repeat.metrics.get("accuracy") is not None for repeat in summary.repeats)
     if scored > 1:
         text += f", mean of {scored} repeats"

@@ -553,8 +553,9 @@ def test_cost_and_tokens_of_imported_answers_are_unknown(tmp_path: Path) -> None
         for name in ("one", "other")
     ]
     for word in ("cost", "tokens"):
-        with pytest.raises(UserError, match="no question of these runs has a value for"):
+        with pytest.raises(UserError, match="no question of these runs has a value") as refused:
             compare_runs(runs, metric_named(word))
+        assert "questions with choices have an accuracy, and no f1" in refused.value.hints
 
 
 def test_costs_under_other_prices_are_not_compared(tmp_path: Path) -> None:
