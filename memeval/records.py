@@ -548,6 +548,16 @@ class Verdict:
     parts: Mapping[str, tuple[Finite, ...]] = field(default_factory=dict)
     """The judge's findings by part, from which the data set's own metrics are computed."""
 
+    def __post_init__(self) -> None:
+        # A judge of one's own may give a plain text or a number of numpy, which can't be stored.
+        object.__setattr__(self, "label", Label(self.label))
+        if self.score is not None:
+            object.__setattr__(self, "score", float(self.score))
+            if not 0 <= self.score <= 1:
+                raise ValueError(f"a score must be in [0, 1], but is {self.score}")
+        elif self.graded and self.label is not Label.UNSCORED:
+            raise ValueError("a graded verdict needs a score")
+
     @property
     def credit(self) -> float | None:
         """The answer's contribution to the accuracy: 1.0 if right, 0.0 if wrong or abstained, the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -9,15 +10,20 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from installed import install
 
 from memeval.errors import UserError
-from memeval.judges.contract import JudgeContext
+from memeval.judges.contract import Judge, JudgeContext
 from memeval.judges.registry import build_judge, judge_type
+from memeval.pipeline.execute.judging import judge_answer
+from memeval.records import EvalQuestion, Label, Status, Verdict
+from memeval.results import VerdictRow
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "tests" / "judges_example"
@@ -71,6 +77,40 @@ def test_a_judge_that_cannot_be_built_is_refused(
     with pytest.raises(UserError, match=location + r"\d+: ValueError: no dictionary"):
         context = JudgeContext(lambda: pytest.fail("no model is needed"))
         build_judge("x", context, "my_judges:Contains")
+
+
+@pytest.mark.parametrize(
+    ("returned", "error"),
+    [
+        (lambda: Verdict("odd", Label.CORRECT, 1.2, graded=True), "in [0, 1], but is 1.2"),
+        (lambda: Verdict("odd", Label.CORRECT, graded=True), "a graded verdict needs a score"),
+        (lambda: Verdict("odd", "good", 1.0), "'good' is not a valid Label"),
+        (lambda: True, "judge() must return a Verdict, but returned bool"),
+        (lambda: sys.exit("no licence"), "SystemExit: no licence"),
+    ],
+)
+def test_an_odd_verdict_fails_its_question_only(returned: Callable[[], Any], error: str) -> None:
+    row = _judged(returned)
+    assert row.status is Status.JUDGE_FAILED
+    assert error in (row.error or "")
+
+
+def test_a_verdict_of_plain_text_and_numpy_is_stored() -> None:
+    row = _judged(lambda: Verdict("odd", "wrong", np.float32(0.5), graded=True))
+    assert VerdictRow.from_json(row.to_json()) == row
+    assert row.verdict is not None
+    assert row.verdict.label is Label.WRONG
+
+
+def _judged(returned: Callable[[], Any]) -> VerdictRow:
+    class Odd(Judge):
+        name = "odd"
+
+        async def judge(self, *_: Any, **__: Any) -> Any:
+            return returned()
+
+    question = EvalQuestion(question_id="case/q0", text="Who?", category="fact", gold=("Ana",))
+    return asyncio.run(judge_answer(Odd(), question, "Ana", {}))
 
 
 def test_example_on_the_page_equals_the_tested_files() -> None:

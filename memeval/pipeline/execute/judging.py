@@ -41,12 +41,14 @@ async def judge_answer(
     try:
         with metered(ledger):
             verdict = await _verdict(judge, question, answer, metrics, before)
+        if not isinstance(verdict, Verdict):
+            raise TypeError(f"judge() must return a Verdict, but returned {type(verdict).__name__}")
 
         status = Status.UNPARSED if verdict.label is Label.UNSCORED else Status.OK
         row = VerdictRow(id=question.question_id, status=status, verdict=verdict)
     except (asyncio.CancelledError, StorageError, UserError):
         raise  # these concern the whole run, not this answer
-    except Exception as error:  # noqa: BLE001
+    except (Exception, SystemExit) as error:  # noqa: BLE001
         # The question boundary: whatever a judge raises leaves this answer unscored.
         row = failed_verdict(question.question_id, error)
 
@@ -74,6 +76,6 @@ async def _verdict(
     return refusal_verdict(answer, metrics)
 
 
-def failed_verdict(question_id: str, error: Exception) -> VerdictRow:
+def failed_verdict(question_id: str, error: BaseException) -> VerdictRow:
     """The row of an answer that could not be judged, with the reason."""
     return VerdictRow(id=question_id, status=Status.JUDGE_FAILED, error=failure_message(error))

@@ -249,7 +249,7 @@ def failed_answer(question_id: str, status: Status, error: Exception) -> AnswerR
     return AnswerRow(id=question_id, status=status, error=failure_message(error))
 
 
-def failure_message(error: Exception) -> str:
+def failure_message(error: BaseException) -> str:
     """Error message for a row, at most 1,000 characters."""
     message = str(error)
     if not isinstance(error, MemevalError):
