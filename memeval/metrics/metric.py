@@ -1,7 +1,9 @@
 """A metric: its name, its needs, its measurement, and its display."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import isfinite
 
 from memeval.errors import MemevalError, UserError
 from memeval.metrics.formats import (
@@ -28,6 +30,8 @@ REPEATS, SECTION, SECTION_BY_CATEGORY, ROWS = "repeats", "section", "by category
 """Places in a report's parts on repeats and retrieval; columns of MLflow's table of records."""
 USUAL = 50
 """Default position of a metric at a place; at equal positions, the registry's order counts."""
+ROUNDING = 1e-6
+"""How far rounding may carry a value over the bounds of its unit."""
 
 
 @dataclass(frozen=True)
@@ -139,30 +143,37 @@ class Metric:
         if read is None:
             return record.metrics.get(self.name)
 
-        try:
+        with self._measuring():
             value = read(record)
-            return None if value is None else float(value)
-        except MemevalError:
-            raise
-        except Exception as error:
-            raise self._failure(error) from error
+            return None if value is None else self._checked(float(value))
 
     def compare(self, answer: str, gold: str) -> float:
         """The value of an answer against a gold. Raises `UserError` if it can't be measured."""
         measure = self.of_answer
         assert measure is not None, f"{self.name} is not a metric of answers"
+        with self._measuring():
+            return self._checked(float(measure(answer, gold)))
+
+    @contextmanager
+    def _measuring(self) -> Iterator[None]:
         try:
-            return float(measure(answer, gold))
+            yield
         except MemevalError:
             raise
         except Exception as error:
-            raise self._failure(error) from error
+            raise UserError(
+                f"metric '{one_line(self.name)}' failed: {type(error).__name__}: {one_line(error)}",
+                "fix the metric, then repeat the command: no answer is lost",
+            ) from error
 
-    def _failure(self, error: Exception) -> UserError:
-        return UserError(
-            f"metric '{one_line(self.name)}' failed: {type(error).__name__}: {one_line(error)}",
-            "fix the metric, then repeat the command: no answer is lost",
-        )
+    def _checked(self, value: float) -> float:
+        most = self.unit.most
+        if not isfinite(value):
+            raise ValueError(f"its value must be a finite number, but is {value}")
+        if most is not None and not -ROUNDING <= value <= most + ROUNDING:
+            raise ValueError(f"its value must be in [0, {most:g}], but is {value:g}")
+
+        return value
 
     def of_figures(self, figures: Mapping[str, float | None]) -> float | None:
         """The value of a run, from its figures."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,18 @@ from memeval.cli.gate import gate
 from memeval.cli.show import show
 from memeval.errors import UserError
 from memeval.metrics import registry
-from memeval.metrics.metric import PAGE, REPORT, SHOW, TABLE, TAGS, TILE, Metric, Unit
+from memeval.metrics.metric import (
+    MS,
+    PAGE,
+    POINTS,
+    REPORT,
+    SHOW,
+    TABLE,
+    TAGS,
+    TILE,
+    Metric,
+    Unit,
+)
 from memeval.metrics.registry import metric_named
 from memeval.packages.levels import Checks, verify_package
 from memeval.packages.write import pack
@@ -199,6 +211,23 @@ def test_failing_metric_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch)
     registry.add(Metric("broken", of_answer=divide))
     with pytest.raises(UserError, match="metric 'broken' failed: ZeroDivisionError: division by"):
         memeval.run(*SMALL, system="bm25", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "error"),
+    [
+        (math.nan, MS, "ValueError: its value must be a finite number, but is nan"),
+        (42.0, POINTS, r"ValueError: its value must be in \[0, 1\], but is 42"),
+    ],
+)
+def test_metric_with_a_value_that_no_mean_can_have_is_refused(
+    value: float, unit: Unit, error: str
+) -> None:
+    odd = Metric("odd", unit, of_answer=lambda *_: value, of_record=lambda _: value)
+    with pytest.raises(UserError, match=f"metric 'odd' failed: {error}"):
+        odd.compare("an answer", "a gold")
+    with pytest.raises(UserError, match=f"metric 'odd' failed: {error}"):
+        odd.of_question(Record("q"))
 
 
 def test_best_gold_gives_the_lowest_value_if_less_is_better() -> None:
