@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from memeval.datasets.contract import DatasetInfo
@@ -53,3 +55,32 @@ def test_only_shipped_sets_are_pinned_without_a_digest(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in DATASETS if name.startswith("demo")])
 def test_demonstration_is_the_file_that_ships(name: str, tmp_path: Path) -> None:
     assert build(name, tmp_path).open().pinned
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "digest"),
+    [
+        ("alert_storm", {}, "c9bdb884de1c1df6"),
+        ("alert_storm", {"topology": "spine_leaf"}, "6760b968c9866fc3"),
+        ("alert_storm", {"topology": "random", "storms_per_case": 2}, "b662c955626259f9"),
+        ("demo", {}, "e256d3fd7799f541"),
+        ("demo_beam", {}, "ca4958d032bd84ff"),
+        ("demo_convomem", {}, "836d3ab15e7c310b"),
+        ("demo_incidents", {"runbooks": True, "questions_per_case": 500}, "97447767367bdba6"),
+        ("demo_locomo_mc10", {"choice_order": "shuffled"}, "895e3134ab6b37d9"),
+        ("demo_longmemeval", {}, "81cb6f8d91d67815"),
+        ("demo_memory_agent_bench", {}, "526138a5e484b942"),
+        ("demo_netops", {}, "e72b10f5475568f4"),
+        ("demo_opseval", {"framing": "closed_book"}, "4fe4b94c09b48c63"),
+        ("demo_opseval", {"framing": "knowledge"}, "d10ba9ebc0a4c51c"),
+        ("demo_opseval", {"framing": "runbook"}, "3e159e164292cec1"),
+        ("demo_personamem", {}, "eb9591e80b194b61"),
+        ("synthetic", {}, "e38b14d682ba891b"),
+    ],
+)
+def test_cases_that_need_no_download_are_unchanged(
+    name: str, given: dict[str, object], digest: str, tmp_path: Path
+) -> None:
+    """Another word or order would make other prompts, without another name of the data."""
+    cases = list(build(name, tmp_path, **given).cases())
+    assert sha256(msgspec.json.encode(cases, order="deterministic")).hexdigest()[:16] == digest

@@ -6,6 +6,8 @@ import pytest
 
 from memeval.errors import UserError
 from memeval.llm.keys import NO_KEY, key_for, key_of, value_of
+from memeval.text import redaction
+from memeval.text.secret_shapes import REDACTED
 
 UNSET = "A_VARIABLE_THAT_IS_NOT_SET"
 
@@ -30,3 +32,10 @@ def test_key_is_needed_unless_a_header_or_this_machine_replaces_it(
     assert key_of(UNSET, "http://127.0.0.1:8000/v1", "llm") == NO_KEY
     with pytest.raises(UserError, match=f"llm needs a key for https://a.test: .* {UNSET} is not"):
         key_for(UNSET, "https://a.test", "llm", None)
+
+
+def test_key_in_a_variable_of_any_name_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_forms", {})
+    monkeypatch.setenv("FOR_THE_GATEWAY", "key-of-some-service")
+    value_of("FOR_THE_GATEWAY", "llm")
+    assert redaction.redacted("refused: key-of-some-service") == f"refused: {REDACTED}"
