@@ -32,7 +32,7 @@ def test_a_mean_of_grades_is_not_called_a_share_of_right_answers() -> None:
     sentence, *_ = run_sentences(replace(cell, metrics=metrics, judge=judge))
     reached = "60.4 % of the possible score of 2 questions is reached, according to the judge beam"
     assert sentence.startswith(reached)
-    long, *_ = run_sentences(replace(cell, metrics=metrics, judge=replace(judge, name="n" * 300)))
+    long, *_ = run_sentences(replace(cell, metrics=metrics, judge=JudgeIdentity("n" * 300)))
     assert long.endswith("n….") and len(long) < 300
 
 
