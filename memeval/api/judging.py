@@ -141,7 +141,7 @@ def from_answers(
     config.system = _system_of_file(file, hypotheses, judge_of_file, only_listed=only_listed)
     cell = open_cell(config, command)
     known = _known_questions(config)
-    _check_listed(file, hypotheses.answers, known, config)
+    _check_listed(file, hypotheses.rows, known, config)
 
     def source(cell: Cell, _: Models) -> ImportedAnswers:
         return ImportedAnswers(cell, hypotheses, known, only_listed=only_listed)

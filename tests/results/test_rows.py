@@ -314,7 +314,7 @@ def test_only_a_newline_ends_a_row(tmp_path: Path, mark: str) -> None:
     answers = tmp_path / "answers.jsonl"
     line = json.dumps({"question_id": "q", "hypothesis": f"a{mark}b"}, ensure_ascii=False)
     answers.write_bytes(line.encode() + b"\r\n")
-    assert read_hypotheses(answers).answers == {"q": f"a{mark}b"}
+    assert read_hypotheses(answers).rows["q"].hypothesis == f"a{mark}b"
 
 
 def test_lone_surrogate_is_stored_as_a_replacement_character(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from codecs import BOM_UTF8
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from memeval.results.files import reading
 from memeval.results.judge import RECORDED
 from memeval.systems.external.ranked import Rankings
 from memeval.text.shown import one_line, some_of
+from memeval.text.typed import convert, fault_in
 
 MOST_NAMED = 10
 """Maximum ids that a note names; the others are counted."""
@@ -37,15 +39,24 @@ MISSING = "missing: questions without a row, counted as failed"
 """Findings on the ids of a file."""
 
 
-class VerdictMembers(Struct, frozen=True):
-    """Verdict members of a row, not yet parsed."""
+class HypothesisRow(Struct, frozen=True):
+    """A line of the file; all members but the first two record verdicts."""
 
-    line: int
-    content: Mapping[str, Any]
+    question_id: str
+    hypothesis: str | None
+    """None without an answer; a blank string is an answer."""
+    label: Any = None
+    labels: Any = None
+    judge: Any = None
+    autoeval_label: Any = None
+    recorded_judge_labels: Any = None
 
-
-_VERDICT_MEMBERS = ("label", "labels", "judge", "autoeval_label", "recorded_judge_labels")
-"""Members of a row that record its verdict and judge."""
+    def __post_init__(self) -> None:
+        # JSON may contain an escaped one, which would fail only when the row is stored.
+        try:
+            f"{self.question_id}{self.hypothesis}".encode()
+        except UnicodeEncodeError:
+            raise ValueError("a lone surrogate (half a character) can't be stored") from None
 
 
 class Hypotheses(Struct, frozen=True):
@@ -53,12 +64,12 @@ class Hypotheses(Struct, frozen=True):
 
     path: Path
     sha256: str
-    answers: Mapping[str, str | None]
-    """By question id, from its first row; None without an answer (a blank string is an answer)."""
+    rows: Mapping[str, HypothesisRow]
+    """By question id, the first row of each."""
     repeated: tuple[str, ...]
     """Ids of rows whose id occurred in an earlier row."""
-    verdicts: Mapping[str, VerdictMembers] = field(default_factory=dict)
-    """By question id, for the rows that record a verdict."""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """By question id, the line of its row."""
 
 
 def read_hypotheses(path: Path) -> Hypotheses:
@@ -66,46 +77,45 @@ def read_hypotheses(path: Path) -> Hypotheses:
     with reading(path):
         content = path.read_bytes()
 
-    answers: dict[str, str | None] = {}
-    verdicts: dict[str, VerdictMembers] = {}
+    rows: dict[str, HypothesisRow] = {}
+    lines: dict[str, int] = {}
     repeated = []
-    for number, line in enumerate(content.split(b"\n"), start=1):
+    # Editors on Windows put a byte order mark at the beginning of a file.
+    for number, line in enumerate(content.removeprefix(BOM_UTF8).split(b"\n"), start=1):
         if not line.strip():
             continue
 
-        question_id, hypothesis, row = _read_row(path, number, line)
-        if question_id in answers:
-            repeated.append(question_id)
+        try:
+            row = convert(_DECODER.decode(line.decode().strip()), HypothesisRow)
+        except (ValueError, RecursionError) as error:
+            where, why = f"{one_line(path)}, line {number}", one_line(fault_in(error), 200)
+            raise UserError(f"{where}: not a row in JSON: {why}", ROW) from error
+
+        if row.question_id in rows:
+            repeated.append(row.question_id)
             continue
 
-        answers[question_id] = hypothesis
-        recorded = {name: row[name] for name in _VERDICT_MEMBERS if name in row}
-        if recorded:
-            verdicts[question_id] = VerdictMembers(number, recorded)
+        rows[row.question_id], lines[row.question_id] = row, number
 
-    if not answers:
+    if not rows:
         raise UserError(f"{path} is empty", ROW)
 
     return Hypotheses(
         path=path,
         sha256=hashlib.sha256(content).hexdigest(),
-        answers=answers,
+        rows=rows,
         repeated=tuple(repeated),
-        verdicts=verdicts,
+        lines=lines,
     )
 
 
-class _Number(str):
-    """A number as the file writes it."""
-
-
-def _as_written(text: str) -> _Number | None:
+def _as_written(text: str) -> str | None:
     """A number as written; None if it is too large for a float, such as 1e400."""
-    return _Number(text) if math.isfinite(float(text)) else None
+    return text if math.isfinite(float(text)) else None
 
 
 _DECODER = json.JSONDecoder(
-    parse_int=_Number,
+    parse_int=str,
     parse_float=_as_written,
     parse_constant=lambda _: None,
     object_pairs_hook=unique_fields,
@@ -113,48 +123,6 @@ _DECODER = json.JSONDecoder(
 """Keeps numbers as they are written, so that 7.50 stays "7.50"; reads NaN and Infinity as null, and
 refuses a duplicate field.
 """
-
-
-def _read_row(path: Path, number: int, line: bytes) -> tuple[str, str | None, dict[str, Any]]:
-    """Question, answer, and the whole row."""
-    where = f"{one_line(path)}, line {number}"
-    try:
-        # Editors on Windows put a byte order mark at the beginning of a file.
-        encoding = "utf-8-sig" if number == 1 else "utf-8"
-        row: Any = _DECODER.decode(line.decode(encoding).strip())
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: not JSON ({one_line(error)})", ROW) from error
-
-    if not isinstance(row, dict):
-        raise UserError(f"{where}: not an object with question_id and hypothesis", ROW)
-
-    question_id, hypothesis = row.get("question_id"), row.get("hypothesis", "")
-    # A `_Number` is also a str: 7 is refused as an id, but fine as an answer.
-    if not isinstance(question_id, str) or isinstance(question_id, _Number):
-        raise UserError(f"{where}: question_id is missing, or is not a string", ROW)
-    if "hypothesis" not in row:
-        raise UserError(f"{where}: hypothesis is missing", ROW)
-
-    if hypothesis is not None and not isinstance(hypothesis, str):
-        raise UserError(
-            f"{where}: hypothesis must be a string or a number, but is {_TYPES[type(hypothesis)]}"
-        )
-
-    # JSON may contain an escaped lone surrogate, which would fail only when the row is stored.
-    try:
-        f"{question_id}{hypothesis}".encode()
-    except UnicodeEncodeError as error:
-        raise UserError(
-            f"{where}: a lone surrogate (half a character), which can't be stored"
-        ) from error
-
-    if hypothesis is not None:
-        hypothesis = str(hypothesis)
-
-    return question_id, hypothesis, row
-
-
-_TYPES = {bool: "true or false", list: "a list", dict: "an object"}
 
 
 class ImportedAnswers(AnswerSource, CaseAnswers):
@@ -169,7 +137,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         only_listed: bool = False,
     ) -> None:
         """`known` has all question ids of the data; `only_listed` asks only those with a row."""
-        self._dataset, self._answers = cell.dataset, hypotheses.answers
+        self._dataset, self._rows = cell.dataset, hypotheses.rows
         self._blank_outcome = "counted as wrong"
         if AnswerKind.CHOICES in self._dataset.answers:
             self._blank_outcome += ", or as unparsed if the question has choices"
@@ -184,7 +152,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         for case in self._dataset.cases():
             questions = []
             for question in case.questions:
-                if self._only_listed and question.question_id not in self._answers:
+                if self._only_listed and question.question_id not in self._rows:
                     self._left_out += 1
                 else:
                     questions.append(question)
@@ -199,30 +167,27 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
 
     async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
         question_id = question.question_id
-        text = self._answers.get(question_id)
-        if text is not None:
-            return AnswerRow(id=question_id, status=Status.OK, hypothesis=text)
+        row = self._rows.get(question_id)
+        if row is not None and row.hypothesis is not None:
+            return AnswerRow(id=question_id, status=Status.OK, hypothesis=row.hypothesis)
 
-        what = "the file has no row for it"
-        if question_id in self._answers:
-            what = "its row has no answer"
-
+        what = "the file has no row for it" if row is None else "its row has no answer"
         return failed_answer(question_id, Status.ANSWER_FAILED, MemevalError(what))
 
     def notes(self) -> tuple[str, ...]:
         asked = dict.fromkeys(self._asked)
         missing, empty, blank = [], [], []
         for question_id in asked:
-            text = self._answers.get(question_id)
-            if question_id not in self._answers:
+            row = self._rows.get(question_id)
+            if row is None:
                 missing.append(question_id)
-            elif text is None:
+            elif row.hypothesis is None:
                 empty.append(question_id)
-            elif not text.strip():
+            elif not row.hypothesis.strip():
                 blank.append(question_id)
 
         findings = {
-            **_unasked(self._answers, self._known, asked),
+            **_unasked(self._rows, self._known, asked),
             REPEATED: self._repeated,
             MISSING: missing,
             "empty: rows without an answer, counted as failed": empty,

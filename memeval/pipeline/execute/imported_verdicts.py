@@ -1,11 +1,11 @@
 """Verdicts recorded in the rows of a file of answers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from memeval.errors import UserError, unknown
 from memeval.judges.recorded import RecordedJudge
-from memeval.pipeline.execute.imported import Hypotheses, VerdictMembers
+from memeval.pipeline.execute.imported import Hypotheses, HypothesisRow
 from memeval.records import Label
 from memeval.text.shown import one_line
 
@@ -30,8 +30,9 @@ def recorded_judge(hypotheses: Hypotheses, judged_by: str | None) -> RecordedJud
     Raises `UserError` if verdicts are missing or unreadable, or none of several judges is chosen.
     """
     by_judge: dict[str, Votes] = {}
-    for question_id, members in hypotheses.verdicts.items():
-        for judge, votes in _read(hypotheses, members):
+    for question_id, row in hypotheses.rows.items():
+        where = f"{one_line(hypotheses.path)}, line {hypotheses.lines[question_id]}"
+        for judge, votes in _read(row, where):
             by_judge.setdefault(judge, {})[question_id] = votes
 
     if not by_judge:
@@ -53,31 +54,24 @@ def recorded_judge(hypotheses: Hypotheses, judged_by: str | None) -> RecordedJud
     return RecordedJudge(judged_by, by_judge[judged_by])
 
 
-def _read(
-    hypotheses: Hypotheses, members: VerdictMembers
-) -> Iterator[tuple[str, tuple[Label, ...]]]:
+def _read(row: HypothesisRow, where: str) -> Iterator[tuple[str, tuple[Label, ...]]]:
     """Judges and votes that a row records."""
-    where = f"{one_line(hypotheses.path)}, line {members.line}"
-    content: Mapping[str, Any] = members.content
-
     # LongMemEval's own tools write {"autoeval_label": {"model": …, "label": …}}.
-    official = content.get("autoeval_label")
+    official = row.autoeval_label
     if isinstance(official, dict) and "label" in official:
         yield _name(official.get("model"), where), _votes(official["label"], where)
 
     # Published files of judged answers store labels of several passes under the longer name.
-    for member in ("label", "recorded_judge_labels"):
-        if content.get(member) is not None:
-            yield _name(content.get("judge"), where), _votes(content[member], where)
-            break
+    label = row.recorded_judge_labels if row.label is None else row.label
+    if label is not None:
+        yield _name(row.judge, where), _votes(label, where)
 
-    labels = content.get("labels")
-    if labels is None:
+    if row.labels is None:
         return
-    if not isinstance(labels, dict):
+    if not isinstance(row.labels, dict):
         raise UserError(f"{where}: labels must be an object of judges and their labels", *FORMS)
 
-    for judge, value in labels.items():
+    for judge, value in row.labels.items():
         # null: this judge did not judge this answer. Another judge may have.
         if value is not None:
             yield _name(judge, where), _votes(value, where)
