@@ -248,8 +248,8 @@ def test_a_health_check_that_is_cut_off_is_told_in_plain_words(aml: LeaderboardD
     ("settings", "told"),
     [
         ({"contract": "amll"}, "Did you mean: aml"),
-        ({"contract": "aml", "answers": True}, "leave system.answers out"),
-        ({"contract": "aml", "search_path": "/find"}, "the paths of aml are fixed"),
+        ({"contract": "aml", "answers": True}, "system.answers is only for"),
+        ({"contract": "aml", "search_path": "/find"}, "system.search_path is only for"),
         ({"contract": "aml", "api_key_env": "NOT_SET_HERE"}, "NOT_SET_HERE is not set"),
     ],
 )

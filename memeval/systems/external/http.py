@@ -104,29 +104,15 @@ class HttpSettings(AnsweringSettings):
         """Raises `UserError` for settings that another benchmark's contract does not support."""
         if self.contract not in CONTRACTS:
             raise unknown("contract", self.contract, (OWN, *CONTRACTS))
-        if self.answers:
-            raise UserError(
-                f"system.contract={self.contract} does not support answers: leave "
-                "system.answers out"
-            )
-        if self.operations:
-            raise UserError(
-                f"system.contract={self.contract} supports neither forget nor correct: leave "
-                "system.operations out"
-            )
 
-        for option in ("tools", "dump_path"):
-            if getattr(self, option) is not None:
+        usual = type(self)()
+        paths = (f"{operation}_path" for operation in OPERATIONS)
+        for option in ("answers", "operations", "tools", "dump_path", *paths):
+            if getattr(self, option) != getattr(usual, option):
                 raise UserError(
-                    f"system.{option} is only for system.contract={OWN}: with other contracts "
-                    "a model searches with search_memory"
-                )
-
-        for operation in OPERATIONS:
-            if getattr(self, f"{operation}_path") != f"/{operation}":
-                raise UserError(
-                    f"system.{operation}_path is only for system.contract={OWN}: the paths of "
-                    f"{self.contract} are fixed, below system.base_url"
+                    f"system.{option} is only for system.contract={OWN}",
+                    f"leave it out: {self.contract} only stores and searches, at fixed paths below "
+                    "system.base_url",
                 )
 
 
