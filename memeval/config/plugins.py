@@ -9,6 +9,7 @@ them.
 
 import os
 import sys
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -41,6 +42,7 @@ METRIC = "metric"
 CONF = "memeval.conf"
 DECLARED = frozenset({*PARTS.values(), CONF})
 SWEEP = "sweep"
+_MARKS = (BOM_UTF8, BOM_UTF16_LE, BOM_UTF16_BE)
 
 
 class Plugin(Struct, frozen=True):
@@ -134,7 +136,9 @@ def packages_of(module: str) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises `UserError` if a user's folder repeats an existing file: Hydra would pick one."""
+    """Raises `UserError` if a user's folder repeats an existing file: Hydra would pick one; and for
+    a byte-order mark, which hides a file's `# @package` from Hydra.
+    """
     for path in sorted(folder.glob("*.yaml")):
         if (conf_dir() / path.name).is_file():
             raise UserError(
@@ -144,6 +148,9 @@ def check_folder(folder: Path) -> None:
             )
 
     for path in sorted(folder.glob("*/*.yaml")):
+        if path.is_file() and path.read_bytes().startswith(_MARKS):
+            raise UserError(f"{path} has a byte-order mark: save it as UTF-8 without one")
+
         group, name = path.parent.name, path.stem
         owners = [part.package for part in plugins(group).get(name, ())]
         if own_file(group, name) is not None:

@@ -61,6 +61,17 @@ def test_file_with_two_options_of_a_group_and_one_that_is_not_utf8(tmp_path: Pat
         assert refused.told.startswith(f"memeval: {file} is not UTF-8:"), refused.err
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_sweep_with_a_byte_order_mark_is_refused(tmp_path: Path, encoding: str) -> None:
+    """Hydra overlooked its `# @package`: "unknown field 'sweep'"."""
+    file = tmp_path / "sweep" / "mine.yaml"
+    file.parent.mkdir()
+    file.write_text("# @package _global_\nsystem: bm25\n", encoding=encoding)
+    refused = memeval(tmp_path, "--config-dir", str(tmp_path), "+sweep=mine")
+    told = f"memeval: {file} has a byte-order mark: save it as UTF-8 without one"
+    assert (refused.status, refused.told) == (2, told)
+
+
 def test_file_that_memevals_own_would_hide_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("num_runs: 3\n", encoding="utf-8")
     refused = memeval(tmp_path, "--config-dir", str(tmp_path), "system=no_memory")
