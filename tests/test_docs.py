@@ -9,6 +9,8 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from functools import cache
@@ -26,6 +28,9 @@ from memeval.config.identity import field_stages
 from memeval.config.leaves import flatten
 from memeval.config.options import built_in_classes
 from memeval.config.schema import STAGES, RunConfig
+from memeval.datasets.importing.chats import read_chat
+from memeval.datasets.importing.contents import records_of
+from memeval.datasets.importing.message import ImportLog
 from memeval.datasets.locate import adapter_class
 from memeval.datasets.registry import DATASETS
 from memeval.systems.registry import built_in, settings_of
@@ -274,6 +279,36 @@ def test_the_commands_for_own_data_run(tmp_path: Path, monkeypatch: pytest.Monke
         assert command == "data"
         # `data diff` of the frozen table and the table itself finds no difference.
         assert data([action, *words]) == 0, line
+
+
+def test_the_script_for_spans_keeps_calls_of_tools_and_their_results(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "own_data.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    asked = [
+        {"role": "user", "parts": [{"type": "text", "content": "Is it wet?"}]},
+        {
+            "role": "assistant",
+            "parts": [
+                {"type": "reasoning", "content": "I look it up."},
+                {"type": "tool_call", "id": "1", "name": "weather", "arguments": {"at": "Bonn"}},
+            ],
+        },
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "1", "response": "rain"}]},
+    ]
+    told = [{"role": "assistant", "parts": [{"type": "text", "content": "Yes."}]}]
+    attributes = {
+        "gen_ai.input.messages": json.dumps(asked),
+        "gen_ai.output.messages": json.dumps(told),
+        "gen_ai.conversation.id": "c1",
+    }
+    span = json.dumps({"attributes": attributes, "start_time": "2026-01-02T03:04:05Z"})
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, input=span, capture_output=True, text=True, check=True)
+
+    (record,) = records_of(done.stdout.encode(), tmp_path, ImportLog())
+    turns = [(turn.speaker, turn.text) for turn in read_chat([record], "spans", ImportLog())]
+    said = [("tool", 'weather({"at": "Bonn"})'), ("tool", "rain"), ("assistant", "Yes.")]
+    assert turns == [("user", "Is it wet?"), *said]
 
 
 def commands_on_runs() -> list[str]:
