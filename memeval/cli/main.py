@@ -25,6 +25,8 @@ _OTHER_NAMES = {"history": "show_history", "list": "list_runs"}
 """Functions of commands whose names would hide another function."""
 OWN_HELP = set(COMMANDS) - {"run", "plan", "prepare", "evaluate"}
 """Commands that describe their own arguments; the others take those of a run."""
+COMPLETED = {*COMMANDS} - OWN_HELP | {"check", "gate", "register"}
+"""Commands whose settings a shell completes, as it does those of `judge probe`."""
 CONTINUE = ("run", "prepare", "evaluate", "data", "gate", "judge", "board", "store")
 """Commands that keep the work that they finished, and continue it if they are repeated."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -159,24 +161,28 @@ def _complete_command(arguments: list[str]) -> bool:
     program, first, *rest = line.split(" ")
     if rest:
         words = rest if first in COMMANDS else [first, *rest]
-        if first == "evaluate" and len(rest) > 1:  # the first word is the file of answers
-            words = rest[1:]
-
-        os.environ["COMP_LINE"] = " ".join(filter(_is_for_hydra, [program, *words]))
+        os.environ["COMP_LINE"] = " ".join([program, *_for_hydra(words[:-1]), words[-1]])
     else:
         for name in COMMANDS:
             if name.startswith(first):
                 print(name)
 
-    is_other = first.isidentifier() and (first in OWN_HELP or first not in COMMANDS)
+    takes_settings = first in COMPLETED or [first, *rest[:1]] == ["judge", "probe"]
+    is_other = first.isidentifier() and not takes_settings
     return line.rpartition(" ")[2].startswith("-") or (bool(rest) and is_other)
 
 
-def _is_for_hydra(word: str) -> bool:
-    """Whether Hydra accepts a word: not memeval's own options, such as `--fresh`."""
+def _for_hydra(words: Sequence[str]) -> list[str]:
+    """The words that Hydra accepts: settings, and its own options with their values."""
     from memeval.runs.compose.words import FLAGS, VALUED
 
-    return not word.startswith("--") or word.partition("=")[0] in VALUED | FLAGS
+    kept = []
+    for before, word in pairwise(["", *words]):
+        is_setting = "=" in word and not word.startswith("--")
+        if is_setting or before in VALUED or word.partition("=")[0] in VALUED | FLAGS:
+            kept.append(word)
+
+    return kept
 
 
 def _split_command(arguments: list[str]) -> tuple[str, list[str]]:
