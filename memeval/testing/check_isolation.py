@@ -11,6 +11,7 @@ from memeval.testing.under_test import (
     NotApplicableError,
     NotShownError,
     SystemUnderTest,
+    discard,
     expect,
     expect_alike,
     expect_shown,
@@ -58,6 +59,7 @@ async def users_do_not_mix(of: SystemUnderTest) -> None:
     """Two users of one store: neither finds or removes anything of the other's."""
     system = of.start(of.parts(of.model()))
     if not system.knows_users(system.settings):
+        await discard(system)
         raise NotApplicableError("it does not tell users apart: knows_users() is False")
 
     users = {

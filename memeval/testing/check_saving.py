@@ -13,6 +13,7 @@ from memeval.testing.under_test import (
     NotApplicableError,
     SystemUnderTest,
     ViolationError,
+    discard,
     expect,
     expect_alike,
     quoted,
@@ -80,6 +81,7 @@ async def damage_is_refused(of: SystemUnderTest) -> None:
             await watched(other).call("load", folder)
         except Exception:  # noqa: BLE001
             # Any error will do: the engine then rebuilds the memory.
+            await discard(other)
             return
 
     raise ViolationError("a memory that was cut in half was loaded", "an error")

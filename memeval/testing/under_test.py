@@ -234,6 +234,11 @@ def watched(system: MemorySystem) -> Watched:
     return _OPEN[id(system)]
 
 
+async def discard(system: MemorySystem) -> None:
+    """Closes a system without a memory, whatever its `close` raises: a run only notes it."""
+    await _OPEN.pop(id(system)).close()
+
+
 def prompt_texts(prompts: Iterable[tuple[Role, Prompt]]) -> list[str]:
     """The messages of all prompts."""
     texts: list[str] = []

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from served_examples import ScriptedMemory, Under, example
 from memeval.config.settings import read_settings
 from memeval.records import ForgetRequest, MemoryChunk, Query, Retrieved
 from memeval.systems.base import MemorySystem, RecallSystem, SystemContext
+from memeval.systems.chunk_file import read_chunks, write_chunks
 from memeval.systems.external.http import HttpMemory, HttpSettings
 from memeval.systems.forgetting import is_meant
 from memeval.testing.checks import CHECKS, CheckResult, outcome_of
@@ -230,6 +232,35 @@ class Marking(RecallSystem):
             for chunk in self.chunks
             if chunk not in self.hidden
         ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "state"),
+    [
+        ("two users of one store do not mix", "not applicable"),
+        ("a damaged memory is refused", "ok"),
+    ],
+)
+def test_close_of_a_system_without_a_memory_violates_no_rule(rule: str, state: str) -> None:
+    class Closed(Under):
+        def build(self, parts: SystemContext) -> MemorySystem:
+            return Closing(None, parts)
+
+    (check,) = [check for check in CHECKS if check.name == rule]
+    assert asyncio.run(outcome_of(check, Closed())).state == state
+
+
+class Closing(Marking):
+    """Closes what `reset` or `load` made."""
+
+    def save(self, folder: Path) -> None:
+        write_chunks(folder, self.chunks)
+
+    def load(self, folder: Path) -> None:
+        self.chunks = read_chunks(folder)
+
+    def close(self) -> None:
+        self.chunks.clear()
 
 
 @pytest.mark.parametrize(
