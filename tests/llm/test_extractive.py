@@ -13,11 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memeval.errors import ModelError
-from memeval.llm.contract import AnswerPrompt, ChatPrompt, Completion, JudgePrompt, Prompt
+from memeval.llm.contract import (
+    AnswerPrompt,
+    ChatPrompt,
+    Completion,
+    DraftPrompt,
+    JudgePrompt,
+    Prompt,
+)
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.extractive.answers import NO_ANSWER
 from memeval.llm.extractive.words import TOKEN
-from memeval.records import MemoryChunk, Role
+from memeval.records import MemoryChunk, Role, Session, Turn
 
 CONTEXT = (
     "[1:56 pm on 8 May 2023] Ann: I adopted a grey cat called Tofu yesterday. He sleeps all day.",
@@ -296,3 +303,10 @@ EVENTS = (
 def test_compares_the_dates_of_events(question: str, expected: str) -> None:
     prompt = AnswerPrompt(question, EVENTS, asked_at=datetime(2023, 3, 31))
     assert complete(prompt).text == expected
+
+
+def test_no_question_is_drafted_about_the_number_of_a_placeholder() -> None:
+    said = "I live with <name-2> in the house of number <name-13> since the year 2019."
+    session = Session("s", None, (Turn("t", "Ann", said, None),))
+    drafted = json.loads(complete(DraftPrompt("single_hop", (session,), "t")).text)
+    assert drafted["answer"] == "2019"

@@ -9,7 +9,8 @@ from memeval.llm.extractive.dates import moments
 from memeval.llm.extractive.sentences import read_chunk
 from memeval.records import Turn
 
-_NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?![\w.,]*\w)")
+_NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?![\w.,]*\w|>)")
+"""A number that is not part of a word or of a placeholder, such as `<name-2>`."""
 GAP = "…"
 FEWEST_WORDS = 5
 """Minimum words of a sentence, so that enough remain besides its answer."""
