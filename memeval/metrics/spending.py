@@ -109,7 +109,7 @@ METRICS = (
         of_record=_tokens,
         all_categories=True,
         of_calls=True,
-        columns={TABLE: "tokens", PAPER: "all tokens"},
+        columns={TABLE: "tokens", PAPER: "tokens of all repeats"},
     ),
     Metric(
         "cost_usd",
@@ -123,7 +123,7 @@ METRICS = (
         columns={
             TABLE: "cost $",
             PAGE: "cost $",
-            PAPER: "cost of a fresh run",
+            PAPER: "fresh cost of all repeats",
             PRICE: "cost of the run without the cache, US dollars",
         },
         lines={

@@ -139,13 +139,17 @@ def test_rows_must_have_different_names(tmp_path: Path) -> None:
 
 def test_repeats_and_flags_are_said_once(tmp_path: Path) -> None:
     repeats = tuple(RepeatResult(number, number, {}) for number in range(3))
+    asked = {"accuracy": 0.5, "coverage": 1.0, "n_questions": 20.0}
+    sums = {**asked, "cost_usd_uncached/total": 0.3, "tokens/total": 9.0}
     runs = [
-        made_run(tmp_path, system, example("A"), tags=tags, repeats=repeats)
+        made_run(tmp_path, system, example("A"), tags=tags, repeats=repeats, metrics=sums)
         for system, tags in (("a", {"mock": "true", "own_prompt": "true"}), ("b", {"mock": "true"}))
     ]
     table = paper_table(runs, ["accuracy"], rows=["system"])
     assert table.caption == "locomo, 20 questions, means of 3 repeats."
     assert table.notes[-2:] == ("a: own prompt.", "All rows: mock.")
+    titles = [column.title for column in paper_table(runs, ["cost", "tokens"]).columns]
+    assert titles == ["fresh cost of all repeats ($)", "tokens of all repeats (tokens)"]
 
 
 def test_recall_that_covers_whole_conversations_is_flagged(tmp_path: Path) -> None:
