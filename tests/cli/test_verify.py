@@ -120,6 +120,21 @@ def test_figures_edited_with_a_valid_digest_are_found(
         (first / "run.json").write_bytes(sound)
 
 
+def test_texts_that_cannot_be_read_do_not_stop_the_checks(finished: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(finished, home)
+    texts = sorted(home.glob("outputs/answers/*.texts.jsonl"))[0]
+    texts.unlink()
+    # Whoever runs the test, a folder can't be read as a file.
+    texts.mkdir()
+
+    reason = f"{texts} can't be read: Is a directory"
+    done = memeval(home, "verify")
+    assert done.status == 1 and reason in done.out and done.out.count(": sound") == 1
+    done = memeval(home, "store", "verify")
+    assert done.status == 1 and reason in done.out and "problems: 1" in done.out
+
+
 def test_rows_without_seals_are_refused(finished: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(finished, home)

@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 from memeval import __version__
 from memeval.config.identity import IdentityInputs, keys, run_key
 from memeval.config.resolve import read_config
+from memeval.errors import StorageError
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.pipeline.execute.rows import Bill
 from memeval.pipeline.execute.timeline import unasked_checkpoints
@@ -324,7 +325,12 @@ class FolderCheck:
     def _texts(self, answers: Path) -> None:
         """Reports damaged texts: they invalidate no answer, but can't be shown."""
         path = texts_file(answers)
-        damaged = Texts(path).find_damaged()
+        try:
+            damaged = Texts(path).find_damaged()
+        except StorageError as error:
+            self.problems.append(one_line(error))
+            return
+
         if damaged:
             self.problems.append(
                 f"{path.parent.name}/{path.name}: {len(damaged)} texts are damaged and can't be "

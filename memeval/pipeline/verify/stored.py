@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 
+from memeval.errors import StorageError
 from memeval.llm.cache_file import SELECT_ENTRIES, connect_to_read, sound_entry
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.results import Texts, VerdictRow
@@ -51,7 +52,12 @@ def _header(content: bytes) -> Json:
 
 
 def _texts(item: StoredItem) -> Iterator[str]:
-    damaged = Texts(item.paths[0]).find_damaged()
+    try:
+        damaged = Texts(item.paths[0]).find_damaged()
+    except StorageError as error:
+        yield one_line(error)
+        return
+
     if damaged:
         yield f"{len(damaged)} texts are damaged and can't be shown"
 
