@@ -170,9 +170,9 @@ def test_readme_table_is_what_the_first_command_prints(folder: Path) -> None:
         text = head + MARK + FENCE.sub(lambda _: f"```text\n{printed}\n```", tail, count=1)
         README.write_text(text, encoding="utf-8")
     shown = FENCE.match(text.partition(MARK)[2])
-    assert shown is not None, "a text block follows the mark"
+    assert shown is not None, "the mark is followed by a block of text"
     assert without_times(shown[2]) == without_times(printed), (
-        "the first result has changed; see the top of this file for how to write it anew"
+        "the first result has changed; see the top of this file for how to regenerate it"
     )
 
 

@@ -239,7 +239,7 @@ def test_unwritable_output_is_broken_and_not_worse(home: Path, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_gate_fails_a_run_with_a_higher_leak_rate(tmp_path: Path) -> None:
-    """A memory that starts to keep what it was told to forget does not pass."""
+    """A memory that begins to keep what it should forget does not pass."""
     data = ("dataset=demo_lifecycle", "dataset.n_cases=6", "dataset.languages=[en]")
     words = (*data, "dataset.later_tokens=0", "tracking=none", "plots=false")
     gate = ("gate", "--baseline", str(tmp_path / "baseline.json"))

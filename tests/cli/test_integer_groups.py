@@ -118,7 +118,7 @@ BAD_FILES = {
         "compression_turn=40 has no effect: a config file sets compression_turn: 9",
         'in that file, use:  defaults: [override /compression_turn: "9"]',
     ),
-    "a sweep over something that is no integer": (
+    "a sweep over a value that is not an integer": (
         ("sweep/odd", "hydra: {sweeper: {params: {top_k: 0}}}\n"),
         ("-m", "+sweep=odd"),
         "top_k must be one of default, narrow, wide or a positive integer, not '0'",

@@ -14,7 +14,7 @@ from memeval.errors import StorageError
 from memeval.runs.interrupt import listening
 
 
-def test_interrupt_during_the_import_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_during_the_import_prints_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     class Interrupted:
         @staticmethod
         def find_spec(name: str, *_: object) -> None:

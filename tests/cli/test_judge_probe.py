@@ -172,7 +172,7 @@ def test_a_flip_rate_is_shown_beside_the_calibration(tmp_path: Path) -> None:
     (run,) = (tmp_path / "outputs" / "runs").iterdir()
     done = completed(tmp_path, "judge", "calibrate", run.name, "--labels", labels)
     assert "Attacks on the judge flipped" in done.out and "of 101 verdicts" in done.out
-    assert "injected: caught" not in done.out, "an attack is no kind of answer that a run gives"
+    assert "injected: caught" not in done.out, "runs do not give attacks as answers"
     assert "attacks on the judge" in completed(tmp_path, "show", run.name).out
 
 

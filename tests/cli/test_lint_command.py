@@ -61,7 +61,7 @@ def test_lint_reports_gold_in_a_prompt_and_a_top_k_of_every_turn(tmp_path: Path)
     assert done.status == 1, done.out
     assert "gold in prompt" in text and "gold in settings" in text and question.question_id in text
 
-    # A copy that comes back in a package has other paths and hosts, but is no other run.
+    # A copy that comes back in a package has other paths and hosts, but is the same run.
     package = tmp_path / "own.memeval"
     completed(tmp_path, "pack", "-o", str(package))
     completed(tmp_path, "unpack", str(package))

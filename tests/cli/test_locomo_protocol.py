@@ -67,7 +67,7 @@ def test_official_recall_and_metrics_by_category_are_reported(tmp_path: Path) ->
     (other,) = [one for one in runs(tmp_path) if one["run_key"] != run["run_key"]]
     assert "official/evidence_recall" not in other["metrics"]
     assert other["tags"]["protocol"] == run["tags"]["protocol"], (
-        "a further metric is no other protocol"
+        "a further metric does not change the protocol"
     )
 
 

@@ -24,7 +24,7 @@ class Settings(SystemSettings):
 
 
 class EchoLast(RecallSystem):
-    """What was said last, whatever the question."""
+    """The last turn, regardless of the question."""
 
     settings_type = Settings
 
@@ -180,7 +180,7 @@ def test_sweep_file_of_a_package_runs(run: Command, tmp_path: Path) -> None:
 
 def test_help_lists_options_with_their_packages(run: Command) -> None:
     printed = run("--help", "system").out
-    summary = "What was said last, whatever the question. (echo-memory 1.2)"
+    summary = "The last turn, regardless of the question. (echo-memory 1.2)"
     # A description that does not fit continues in its column.
     page = re.sub(r"\n {22}", " ", printed)
     assert f"     echo_last        {summary}\n       system.last=3\n" in page

@@ -183,7 +183,7 @@ SCENARIOS = [
     refused("llm.headers", "llm=openai", f"llm.headers={{api-key: {PLAIN}}}", secret=PLAIN),
     refused("llm.headers, no mapping", "llm=openai", f"llm.headers={PLAIN}", secret=PLAIN),
     refused("embedder.headers", "-m", "embedder=openai", f"embedder.headers={{api-key: {KEY}}}"),
-    refused("a setting that is none", "-m", "llm=openai", f"+llm.api_key={PLAIN}", secret=PLAIN),
+    refused("an unknown setting", "-m", "llm=openai", f"+llm.api_key={PLAIN}", secret=PLAIN),
     refused("llm.model", "-m", "llm=openai", f"llm.model={KEY}"),
     refused("a word alone", KEY),
     # URLs

@@ -200,14 +200,14 @@ CHANGES += [
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "anew"), CHANGES, ids=lambda part: part if isinstance(part, str) else ""
+    ("path", "value", "different"), CHANGES, ids=lambda part: part if isinstance(part, str) else ""
 )
-def test_each_field_changes_the_expected_keys(path: str, value: Any, anew: set[str]) -> None:
+def test_each_field_changes_the_expected_keys(path: str, value: Any, different: set[str]) -> None:
     before, after = (
         all_keys(config(), inputs()),
         all_keys(changed(config(), {path: value}), inputs()),
     )
-    assert differing(before, after) == anew
+    assert differing(before, after) == different
 
 
 @pytest.mark.parametrize("name", ["max_steps", "max_tool_calls", "max_result_tokens"])
@@ -250,8 +250,8 @@ def test_a_memory_depends_on_the_search_only_if_its_writer_searches(
 def test_every_field_is_in_the_table() -> None:
     missing = set(field_stages(RunConfig)) - {path for path, _, _ in CHANGES}
     assert not missing, (
-        f"add to CHANGES in {Path(__file__).name}, with the keys that another value must make "
-        f"anew: {sorted(missing)}"
+        f"add to CHANGES in {Path(__file__).name}, with the keys that another value must "
+        f"change: {sorted(missing)}"
     )
 
 
@@ -311,10 +311,10 @@ INPUTS: list[tuple[str, Any, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "anew"), INPUTS)
-def test_each_input_changes_the_expected_keys(name: str, value: Any, anew: set[str]) -> None:
+@pytest.mark.parametrize(("name", "value", "different"), INPUTS)
+def test_each_input_changes_the_expected_keys(name: str, value: Any, different: set[str]) -> None:
     other = inputs(**{name: value})
-    assert differing(all_keys(config(), inputs()), all_keys(config(), other)) == anew
+    assert differing(all_keys(config(), inputs()), all_keys(config(), other)) == different
 
 
 def test_every_input_is_in_the_table() -> None:
@@ -413,13 +413,13 @@ def test_naming_the_answering_model_in_a_role_changes_no_key(role: str) -> None:
     "path", ["top_k", "llm.judge.model", "llm.max_concurrency", "prompt.name", "num_runs"]
 )
 def test_unrelated_fields_do_not_change_a_memory_made_by_a_model(path: str) -> None:
-    value, anew = next((value, anew) for name, value, anew in CHANGES if name == path)
+    _, value, different = next(change for change in CHANGES if change[0] == path)
     thinking = inputs(uses_llm_at_ingest=True)
     assert (
         differing(
             all_keys(config(), thinking), all_keys(changed(config(), {path: value}), thinking)
         )
-        == anew
+        == different
     )
 
 

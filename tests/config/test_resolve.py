@@ -129,7 +129,7 @@ def test_values_of_the_environment_are_strings_and_are_converted() -> None:
     assert config.llm.ingest.max_tokens == 9
 
 
-def test_a_mapping_is_no_number() -> None:
+def test_a_mapping_is_not_a_number() -> None:
     assert refusal(llm={"extra_body": 5}) == "llm.extra_body must be a mapping, not '5'"
     assert refusal(judge="llm") == "judge is a group of settings, but is 'llm'"
 

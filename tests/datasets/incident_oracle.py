@@ -205,4 +205,4 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
         found = [r for r in rows if r.who == names(m[1]) and r.at == m[2] and r.fault]
         assert len({r.fault for r in found}) > 1
         return found[-1].fault, {r.turn for r in found}
-    raise AssertionError(f"nobody knows how to answer: {text}")
+    raise AssertionError(f"no rule answers: {text}")

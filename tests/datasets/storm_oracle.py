@@ -211,7 +211,7 @@ def solve_history(lines: list[Line], text: str) -> tuple[str | None, set[str]]:
             own[0] for day in storms.values() if (own := [one for one in day if one.kind == m[1]])
         ]
         return number(len(hits)), {hit.turn for hit in hits}
-    raise AssertionError(f"nobody knows how to answer: {text}")
+    raise AssertionError(f"no rule answers: {text}")
 
 
 def prove(case: EvalCase) -> set[str]:

@@ -84,7 +84,7 @@ def test_empty_response_gets_the_floor(items: int) -> None:
 def test_a_ranking_of_ties_has_no_tau() -> None:
     assert tau_b((1, 1), (1, 2)) is None
     assert tau_norm((0,), 1) == 1.0
-    # Four equal lines and two missing items have the same rank: that is no agreement.
+    # Four equal lines and two missing items have the same rank: that is not agreement.
     assert tau_norm((2, 2, 2, 2), 2) == 0.5
 
 

@@ -217,7 +217,7 @@ def test_day_and_month_of_whatsapp_may_need_the_date_format(tmp_path: Path) -> N
         ("chat.json", json.dumps(chat("House", 7)), ("--as", "whatsapp")),
     ],
 )
-def test_other_text_is_no_chat(
+def test_other_text_is_not_read_as_a_chat(
     name: str, text: str, words: tuple[str, ...], tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")

@@ -93,7 +93,7 @@ def test_a_question_without_an_answer_keeps_its_explanation(tmp_path: Path) -> N
     )
 
 
-def test_a_flag_that_an_export_wrote_as_null_is_no_flag(tmp_path: Path) -> None:
+def test_a_flag_that_an_export_wrote_as_null_is_not_set(tmp_path: Path) -> None:
     sessions = [[{**turn, "has_answer": turn.get("has_answer")} for turn in TEA], SEA]
     with_null = only(tmp_path, haystack_sessions=sessions)
     assert with_null.questions[0].evidence == only(tmp_path).questions[0].evidence
@@ -183,7 +183,7 @@ def test_parse_date_reads_only_the_official_format(text: str, time: datetime | N
     assert parse_date(text) == time
 
 
-def test_a_byte_order_mark_is_no_damage(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     path = write(tmp_path, item())
     path.write_bytes(b"\xef\xbb\xbf\n " + path.read_bytes())
     assert len(list(opened(path).cases())) == 1

@@ -412,7 +412,7 @@ def test_kappa_matches_the_textbook() -> None:
     assert cohen_kappa([], [], []) is None
     all_alike = cohen_kappa([1, 0], [1, 0], [0, 1])
     assert all_alike is not None and (all_alike.value, all_alike.low) == (1.0, None)
-    # Who accepts everything agrees no more than by chance, with a spread of 0 but for rounding.
+    # Accepting everything agrees by chance alone, with a spread of 0 up to rounding.
     accepts_all = cohen_kappa(["a"] * 20, ["a"] * 17 + ["r"] * 3, [n % 5 for n in range(20)])
     assert accepts_all is not None and (accepts_all.value, accepts_all.low) == (0.0, None)
     one_case = cohen_kappa(ones, twos, [0] * 100)

@@ -82,7 +82,7 @@ HABITS = {
     "quotes in its reason, cut": Habit(
         lambda answer: _wrong(f"The answer says {answer}")[:-20], "length"
     ),
-    "quotes in its reason, cut, and nobody says so": Habit(
+    "quotes in its reason, cut, which the endpoint does not report": Habit(
         lambda answer: _wrong(f"The answer says {answer}")[:-20], None
     ),
     "quotes unescaped in its reason": Habit(

@@ -206,7 +206,7 @@ def test_verdict_after_a_quotation_that_could_end_the_reason_is_not_read(
     reply = json.dumps({"reason": reason, "label": "CORRECT"})
     assert read_label(reply, answer=answer) is label
     assert read_label(reply.replace("CORRECT", "WRONG"), answer=answer) is Label.WRONG, (
-        "nobody gains by talking a judge into this label"
+        "talking a judge into this label gains nothing"
     )
     # The same rule holds for scores.
     scored = answer.replace('"CORRECT"', "1").replace("\\u0022CORRECT\\u0022", "1")
@@ -246,7 +246,7 @@ def test_thinking_tag_in_the_answer_does_not_hide_the_judges_verdict(
     assert read_label(reply, answer=answer) is label
     assert label is None or read_reason(reply, answer=answer)[:4] in ("It s", "the ", "anot")
 
-    # A quotation that is not verbatim cannot be told from the reply: the verdict may only be lost.
+    # A quotation that is not verbatim looks like the reply: the verdict may only be lost.
     escaped = answer.replace("<", "&lt;").replace(">", "&gt;")
     assert read_label(reply, answer=escaped) in (label, None)
 
@@ -267,7 +267,7 @@ def test_word_after_a_thinking_tag_that_the_answer_contains_is_not_read() -> Non
 def test_yes_in_the_answer_makes_a_yes_of_the_judge_unreadable(answer: str) -> None:
     assert read_yes("Yes", answer=answer) is None
     assert read_yes("Yes is what the response says, so no", answer=answer) is None
-    assert read_yes("No", answer=answer) is False, "nobody gains by talking a judge into a no"
+    assert read_yes("No", answer=answer) is False, "talking a judge into a no gains nothing"
 
     words = words_for(answer)
     assert words == ("right", "wrong")

@@ -173,7 +173,7 @@ def test_other_settings_tried_on_the_reported_questions_are_found(
     assert kinds(material(**sibling(questions, **params))) == expected
 
 
-def test_tuning_on_the_dev_split_is_no_finding() -> None:
+def test_tuning_on_the_dev_split_is_allowed() -> None:
     others = sibling(("c/q0",), **{"top_k": 7, "dataset.split": "dev"})
     assert kinds(material(summary=summary(**{"dataset.split": "dev"}), **others)) == []
 

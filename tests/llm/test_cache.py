@@ -52,7 +52,7 @@ def test_deleted_entry_can_be_written_again(cache: Cache) -> None:
     assert cache.get_all(["k", "new"]) == {"k": sound, "new": sound}
 
 
-def test_file_that_is_no_database_is_moved_aside(tmp_path: Path) -> None:
+def test_file_that_is_not_a_database_is_moved_aside(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     path.write_bytes(b"no database at all" * 100)
     with closing(Cache(path)) as cache:

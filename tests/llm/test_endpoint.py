@@ -421,7 +421,7 @@ def test_cancellation_ends_waits_immediately(serve: Serve) -> None:
             for number in range(12)
         ]
         async with asyncio.timeout(PATIENCE_S):
-            while not server.requests:  # noqa: ASYNC110 - it is told by nobody
+            while not server.requests:  # noqa: ASYNC110 - the server has no event
                 await asyncio.sleep(0.05)
 
         for call in calls:

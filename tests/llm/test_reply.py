@@ -163,7 +163,7 @@ def test_details_may_be_absent(details: Any) -> None:
         (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "not JSON"),
     ],
 )
-def test_body_that_is_no_json_object_is_unsound(content: bytes, told: str) -> None:
+def test_body_without_a_json_object_is_unsound(content: bytes, told: str) -> None:
     with pytest.raises(UnsoundReplyError, match=told):
         parse(content)
 
@@ -590,7 +590,7 @@ def test_unsound_cache_entry_reads_as_none(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "value", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000, b"{}", b"7" * 5000]
 )
-def test_value_that_is_no_cache_entry_reads_as_none(value: bytes) -> None:
+def test_value_that_is_not_a_cache_entry_reads_as_none(value: bytes) -> None:
     assert stored_chat(value) is None
     assert stored_ranking(value, 1) is None
 

@@ -74,7 +74,7 @@ def test_lowest_limit_holds_for_all_endpoints_at_one_url() -> None:
     slots.limit("another", 3)
     assert asyncio.run(crowd([slots], 50)) == 3
     slots.leave("another")
-    assert asyncio.run(crowd([slots], 50)) == 5, "once its endpoint is closed it binds nobody"
+    assert asyncio.run(crowd([slots], 50)) == 5, "the limit of a closed endpoint no longer applies"
     slots.limit("an endpoint", 2)
     assert asyncio.run(crowd([slots], 50)) == 2
 

@@ -738,7 +738,7 @@ def test_one_run_that_cannot_be_judged_again_does_not_end_the_check(
     monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
 ) -> None:
     """The answers of a model with tools are judged again; a run whose requests need the author's
-    headers is reported, and the other runs and levels are checked all the same.
+    headers is reported, and the other runs and levels are still checked.
     """
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("GATEWAY_KEY", KEY)

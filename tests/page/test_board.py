@@ -524,7 +524,7 @@ def _first_pages(board: Board) -> Iterator[tuple[str, str]]:
 
 
 def hostile(board: Board) -> Board:
-    """The board with a hostile string in every text where a package could contain one."""
+    """The board with a hostile string in every field of a package that may hold one."""
     tables = []
     for table in board.tables:
         rows: list[BoardRow] = []

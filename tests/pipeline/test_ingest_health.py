@@ -205,7 +205,7 @@ def test_loss_within_the_limit_is_saved_with_its_health_and_noted(
         "the memory is found, and its health with it"
     )
     strict, rows = played(endpoint, "cogcanvas_nocot", "system.gleaning=false")
-    assert strict.metrics["ingest_lost"] == 0, "another limit builds anew"
+    assert strict.metrics["ingest_lost"] == 0, "another limit rebuilds the memory"
 
 
 class Poisoned(ScriptedEndpoint):

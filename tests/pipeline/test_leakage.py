@@ -1,4 +1,4 @@
-"""No system is told what it must find: every prompt of every system is searched."""
+"""No prompt of any system contains what the system must find."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ OUTSIDE = {"letta", "http", "mcp", "command", "oracle"}
 text, without its ids).
 """
 WORKS_OUT_DATES = {"cogcanvas_paper", "cogcanvas_paper_a"}
-"""Systems that compute dates by rule: a date that they derive from "yesterday" was said by nobody,
-and may be a gold answer.
+"""Systems that compute dates by rule: a date that they derive from "yesterday" is in no turn, and
+may be a gold answer.
 """
 SYSTEMS = sorted(set(built_in()) - OUTSIDE - WORKS_OUT_DATES)
 CLASSES = sorted({REGISTRY.path_of(name): name for name in reversed(SYSTEMS)}.values())
@@ -75,7 +75,7 @@ def what_is_said(sample: Mapping[str, Any]) -> str:
 
 
 def look_through(sent: list[str], rows: list[dict[str, Any]], said: str) -> int:
-    """Fails if a prompt contains an id, a category or a gold answer that nobody said; returns how
+    """Fails if a prompt contains an id, a category or a gold answer that is in no turn; returns how
     many golds could have leaked.
     """
     assert sent

@@ -75,7 +75,7 @@ def test_the_sockets_of_a_cluster_have_short_paths_in_any_tmpdir(
     assert len(options["_temp_dir"]) <= 103 - 63
 
 
-def test_a_cluster_that_does_not_start_is_no_mistake_of_the_user(
+def test_a_cluster_that_does_not_start_is_not_blamed_on_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a machine with much other work, Ray gives up after half a minute."""

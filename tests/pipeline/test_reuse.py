@@ -144,7 +144,7 @@ def test_memory_with_a_model_is_built_once_for_all_top_k(memeval: Command) -> No
         first = endpoint.count(CHAT)
         assert first > 2
         memeval(*mem0, "top_k=4")
-        assert endpoint.count(CHAT) <= first + 2, "only the two answers may be asked anew"
+        assert endpoint.count(CHAT) <= first + 2, "only the two answers may be requested again"
 
 
 @pytest.mark.slow

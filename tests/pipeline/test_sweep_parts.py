@@ -90,7 +90,7 @@ def test_cells_share_an_open_file_and_the_last_one_closes_it() -> None:
         return made[-1]
 
     async def busy(path: Path) -> None:
-        raise AssertionError("nobody else has it")
+        raise AssertionError("another part fetched it")
 
     async def main() -> None:
         stores, path = Stores(), Path("a")

@@ -559,7 +559,7 @@ CASES: Mapping[str, Case] = {
         [calls(call("many_lines")), DONE], shows="[cut: only the first 40 tokens"
     ),
     "a result whose chunks come once": Case([calls(call("chunks_once")), DONE], shows=FOUND),
-    "a result of turns that nobody said": Case(
+    "a result with unknown turns": Case(
         [calls(call("foreign_turns")), DONE], answer=None, error="not a turn of this case"
     ),
     "a memory that is gone": Case(
@@ -575,7 +575,7 @@ CASES: Mapping[str, Case] = {
     "a tool that says that it failed": Case(
         [calls(call("says_error")), DONE], faults=["tool_failed"], shows="no such thing"
     ),
-    "a result without a text": Case([calls(call("odd_result")), DONE], faults=["tool_failed"]),
+    "a result without text": Case([calls(call("odd_result")), DONE], faults=["tool_failed"]),
     "a result with odd chunks": Case([calls(call("odd_chunks")), DONE], faults=["tool_failed"]),
     "a tool that is a generator": Case(
         [calls(call("generator")), DONE], faults=["tool_failed"], shows="never ran"
@@ -744,7 +744,7 @@ WRITES: Mapping[str, Write] = {
     "an empty note": Write(
         [calls(call("keep", {"note": ""})), calls(NOTE), "done"], faults=["tool_failed"]
     ),
-    "a note without a text": Write(
+    "a note without text": Write(
         [calls(call("keep", {})), calls(NOTE), "done"], faults=["bad_arguments"]
     ),
     "an unknown tool": Write([calls(call("remember")), "done"], stored=0, faults=["unknown_tool"]),

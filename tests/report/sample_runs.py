@@ -130,7 +130,7 @@ def summary(
             for index, value in enumerate(accuracies)
         ),
         notes=(
-            Note(NoteKind.REMARK, "The reader is extractive and offline: it is no language model."),
+            Note(NoteKind.REMARK, "The reader is extractive and offline, not a language model."),
         ),
         valid=True,
         started_at="2026-11-21T20:00:00+01:00",

@@ -102,7 +102,7 @@ def test_cells_that_never_differ_have_a_zero_interval_and_no_mde() -> None:
 
 
 def test_thirds_that_cancel_in_every_cluster_are_no_difference() -> None:
-    """Right in 1, 3, 2, 0 and in 2, 2, 1, 1 of three repeats: equal in sum, but for rounding."""
+    """Right in 1, 3, 2, 0 and in 2, 2, 1, 1 of three repeats: equal in sum, up to rounding."""
     pairs = zip((1, 3, 2, 0), (2, 2, 1, 1), strict=True)
     differences = [one / 3 - other / 3 for one, other in pairs] * 10
     found = clustered_difference(differences, [index // 4 for index in range(40)], most=1.0)

@@ -131,7 +131,7 @@ def unchanged(operation: str, body: Any) -> Any:
 
 
 def emptied(operation: str, body: Any) -> Any:
-    """Deletes everything, whatever should be forgotten, corrected or ingested."""
+    """Deletes everything, regardless of what should be forgotten, corrected or ingested."""
     return MEMORY.operate("reset", body) | {"items": 12, "usage": []}
 
 

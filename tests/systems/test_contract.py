@@ -32,7 +32,7 @@ UNSEARCHED = [
     "summarization",
     "working_memory",
 ]
-"""Systems that show what they have, whatever the question."""
+"""Systems that return the same chunks for any question."""
 RETRIEVES = [name for name in ALL if name not in (*UNSEARCHED, "memgpt_lite")]
 """Systems that search the conversation; memgpt_lite searches only what a compression dropped
 (test_agents).

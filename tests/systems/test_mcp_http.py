@@ -111,7 +111,7 @@ async def _calls(double: McpDouble, count: int) -> list[ToolReply | BaseExceptio
         (replying(404, b"{}"), r"the connection was closed: Session terminated$"),
     ],
 )
-def test_death_of_a_server_is_noticed_immediately_and_is_no_tool_error(
+def test_death_of_a_server_is_noticed_immediately_and_not_a_tool_error(
     fault: Fault, told: str
 ) -> None:
     with McpDouble("tools/call", fault) as double:

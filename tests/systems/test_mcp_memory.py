@@ -715,7 +715,7 @@ for line in sys.stdin:
         names = ("logs", "array", "latin", "mark", "empty", "text")
         reply["result"] = {"tools": [{"name": name, "inputSchema": {}} for name in names]}
     elif name == "logs":
-        # What is no reply, although it names the call or is JSON.
+        # Not replies, although they name the call or are JSON.
         for noise in (f"called {line}", [1], {"id": asked["id"]}, {"heard": asked}, "[" * 10000):
             print(noise if isinstance(noise, str) else json.dumps(noise))
         print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "method": 5}))

@@ -152,7 +152,7 @@ def test_a_passage_does_not_span_sessions(build: Builder) -> None:
 @pytest.mark.real_data
 @pytest.mark.skipif(
     not (LOCOMO.exists() and REFERENCE.exists()),
-    reason="needs MEMEVAL_DATA_DIR with locomo, and the reference beside it",
+    reason="needs MEMEVAL_DATA_DIR with locomo, and the reference next to it",
 )
 @pytest.mark.parametrize("granularity", ["turn", "session"])
 def test_bm25_reproduces_the_reference_ranks_of_conv_26(build: Builder, granularity: str) -> None:
