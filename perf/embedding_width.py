@@ -118,9 +118,12 @@ def main(path: str, widths: Sequence[int]) -> None:
     cases = list(map(conversation, json.loads(Path(path).read_text(encoding="utf-8"))))
     questions = sum(len(case.questions) for case in cases)
     turns = sum(len(case.turns) for case in cases)
-    print(f"{questions} questions, {turns} turns")
-    print(f"{'width':>9} {'recall@5':>9} {'all, s':>7} {'query, ms':>10}")
-    print(f"{'unhashed':>9} {measure(cases, unhashed_similarity)}")
+    print(
+        f"{questions} questions, {turns} turns",
+        f"{'width':>9} {'recall@5':>9} {'all, s':>7} {'query, ms':>10}",
+        f"{'unhashed':>9} {measure(cases, unhashed_similarity)}",
+        sep="\n",
+    )
     for width in widths:
         results = measure(cases, hashed_similarity(width))
         print(f"{width:>9} {results} {query_ms(width, cases[0]):10.2f}")

@@ -40,9 +40,12 @@ def main() -> None:
     )
 
     cpu_ms = first.cpu_s / calls * 1e3
-    print(f"CPU, children included      {first.cpu_s:6.2f} s  {cpu_ms:5.2f} ms per call")
-    print(f"peak memory                 {first.peak_mb:6.0f} MB")
-    print(f"the finished run again      {again.wall_s:6.2f} s  {again.cpu_s:5.2f} s CPU")
+    print(
+        f"CPU, children included      {first.cpu_s:6.2f} s  {cpu_ms:5.2f} ms per call",
+        f"peak memory                 {first.peak_mb:6.0f} MB",
+        f"the finished run again      {again.wall_s:6.2f} s  {again.cpu_s:5.2f} s CPU",
+        sep="\n",
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What mem0's ingest of LoCoMo's conv-26 costs: calls and tokens, by turn and by round.
+"""The cost of mem0's ingest of LoCoMo's conv-26: calls and tokens, by turn and by round.
 
     MEMEVAL_DATA_DIR=... python perf/mem0_ingest.py [granularity ...]
 

@@ -116,8 +116,11 @@ def measure_speed(chunks: Sequence[str], questions: Sequence[str]) -> None:
     """Prints the times of calls by size of context."""
     model, rng = ExtractiveModel(), random.Random(1)
     first_ms = answer_ms(model, questions[0], chunks)
-    print(f"first reading of {len(chunks)} chunks: {first_ms:.0f} ms")
-    print(f"{'chunks':>6} {'context':>8} {'median':>8} {'p95':>8}")
+    print(
+        f"first reading of {len(chunks)} chunks: {first_ms:.0f} ms",
+        f"{'chunks':>6} {'context':>8} {'median':>8} {'p95':>8}",
+        sep="\n",
+    )
     for size in SIZES:
         kept = rng.sample(chunks, min(size, len(chunks)))
         fresh_ms = []

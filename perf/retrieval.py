@@ -1,5 +1,5 @@
-"""What retrieval costs: `python perf/retrieval.py [bm25] [vectors] [mem0] [locomo]`, all of them by
-default.
+"""The time of retrieval: `python perf/retrieval.py [bm25] [vectors] [mem0] [locomo]`, all of them
+by default.
 
 Wall times on a shared machine are upper bounds; compare within one invocation. `locomo` needs
 MEMEVAL_DATA_DIR. With OPENBLAS_NUM_THREADS=1, mem0 searches up to three times as fast on busy

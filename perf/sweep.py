@@ -43,13 +43,15 @@ def main() -> None:
         again = run_memeval(words, home)
 
     ideal_s = calls * options.latency / options.slots
-    print(f"{calls} calls, ideal {ideal_s:.1f} s")
     print(
-        f"sweep     {first.wall_s:6.1f} s  {first.wall_s / ideal_s:5.2f} x  {first.cpu_s:.1f} s CPU"
+        f"{calls} calls, ideal {ideal_s:.1f} s",
+        f"sweep     {first.wall_s:6.1f} s  {first.wall_s / ideal_s:5.2f} x"
+        f"  {first.cpu_s:.1f} s CPU",
+        f"bare loop {bare_s:6.1f} s  {bare_s / ideal_s:5.2f} x",
+        f"again     {again.wall_s:6.1f} s            {again.cpu_s:.1f} s CPU",
+        next(line for line in first.stderr.splitlines() if "request slots in use" in line),
+        sep="\n",
     )
-    print(f"bare loop {bare_s:6.1f} s  {bare_s / ideal_s:5.2f} x")
-    print(f"again     {again.wall_s:6.1f} s            {again.cpu_s:.1f} s CPU")
-    print(next(line for line in first.stderr.splitlines() if "request slots in use" in line))
 
 
 def bodies(count: int) -> Iterator[Body]:

@@ -1,6 +1,6 @@
-"""What publishing costs: the cold start, and one run of 1,540 records. `python perf/tracking.py`
+"""The time of publishing: the cold start, and one run of 1,540 records. `python perf/tracking.py`
 
-Times depend on the machine and its other work; the ratios between them are what matters.
+Times depend on the machine and its other work; compare the ratios between them.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def reply(body: Mapping[str, Any]) -> str | Mapping[str, Any]:
 
 
 def offline_step(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What the offline reader replies in a loop of memeval's own; None in another."""
+    """The offline reader's reply in memeval's own tool loop; None in any other."""
     messages = body["messages"]
     first = next(at for at, row in enumerate(messages) if row["role"] == "user")
     shown = text_of(messages[first])
@@ -86,7 +86,7 @@ def offline_step(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return None
 
     results = [RESULT.sub(r"\2", text_of(row)) for row in messages if row["role"] == "tool"]
-    # What says that nothing was found is no entry.
+    # A result that reports that nothing was found has no entries.
     seen = [entry for text in results if not reports_no_results(text) for entry in entries_of(text)]
     prompt = ToolPrompt(
         AnswerPrompt(system_text="", user_template="", question=asked[1], context=()),
@@ -183,7 +183,7 @@ def lightrag_summary(asked: str) -> str | None:
 
 
 def part(asked: str, *tags: str) -> str:
-    """What is between a tag and its end; the first of the tags that is there."""
+    """The content of the first of these tags that occurs."""
     for tag in tags:
         found = re.search(rf"<{tag}>\n(.*?)\n</{tag}>", asked, re.DOTALL)
         if found is not None:

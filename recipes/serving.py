@@ -1,5 +1,5 @@
-"""What the recipes of asynchronous libraries share: the four addresses of `system=http`, and an
-endpoint whose calls are counted. It needs `openai` and the standard library.
+"""Shared by the recipes of asynchronous libraries: the four paths of `system=http`, and an endpoint
+whose calls are counted. It needs `openai` and the standard library.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Meter:
         self._usages.append(usage)
 
     def take(self) -> list[dict[str, Any]]:
-        """What was used since the last look: a sum for each kind and model."""
+        """The usage since the last call, summed by kind and model."""
         taken, self._usages = self._usages, []
         sums: dict[tuple[str, str], dict[str, Any]] = {}
         for usage in taken:
@@ -127,7 +127,7 @@ class Service:
 
 def serve(make: Callable[[Meter], Memory]) -> None:
     """Serves the memories that `make` makes at the port that the command line names."""
-    # What is to be cleared at the end is cleared when the server is stopped, too.
+    # The cleanup at exit also runs if the server is stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     listen(Service(make).operate)
 

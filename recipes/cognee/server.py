@@ -98,7 +98,7 @@ class Graph:
             items = [DataItem(text, literal_text=True) for text in fresh]
             await cognee.add(items, dataset_name=self._dataset)
 
-        # Also where nothing is new: a request that failed half way comes again.
+        # Even if nothing is new: a request that failed half-way is sent again.
         await cognee.cognify([self._dataset])
         return 0
 

@@ -92,7 +92,7 @@ class Graph:
 
     async def _open(self) -> LightRAG:
         if self._library is None:
-            # What the library holds of a workspace outlives it: each graph has a new one.
+            # The library's state of a workspace outlives the instance, so each graph has a new one.
             self._library = LightRAG(
                 working_dir=FOLDER.name,
                 workspace=f"graph{next(WORKSPACES)}",

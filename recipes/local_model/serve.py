@@ -171,8 +171,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="local-model-") as folder:
         model = serve_model(port, folder)
 
-    print(f"{MODEL}: {model.listening_address}/v1", flush=True)
-    print(f"{EMBEDDER}: http://127.0.0.1:{vectors.server_port}/v1", flush=True)
+    print(
+        f"{MODEL}: {model.listening_address}/v1",
+        f"{EMBEDDER}: http://127.0.0.1:{vectors.server_port}/v1",
+        sep="\n",
+        flush=True,
+    )
 
     # llama.cpp's threads do not end by themselves with the interpreter.
     ended = threading.Event()
