@@ -30,10 +30,10 @@ def code_identity(
 ) -> str:
     """The part of a key that identifies the code of `roots`.
 
-    In a checkout: a digest of these modules' sources and of the data files next to them, and of
-    everything that they import, directly or not, from the packages `within` except the modules
-    `outside`. In a release: the version. Roots that are not memeval's own are left out: the caller
-    identifies them.
+    In a checkout: a digest of the sources of these modules, of the data files next to them, and of
+    their direct and indirect imports from the packages `within`, without the modules `outside`. In
+    a release: the version. Roots that are not memeval's own are left out: the caller identifies
+    them.
     """
     if not is_checkout():
         return __version__

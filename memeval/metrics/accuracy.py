@@ -25,7 +25,7 @@ def corrected_text(summary: RunSummary) -> str:
 def deviation(summary: RunSummary, value: float | None) -> str:
     """A standard deviation over repeats.
 
-    The zero of a deterministic reader is marked as such: it is no evidence of stability.
+    The zero of a deterministic reader is marked as such: it does not show stability.
     """
     if value == 0 and summary.has_deterministic_reader:
         return "0 (deterministic reader)"

@@ -27,8 +27,8 @@ the text of another choice: of `red`, `5`, … the reply `5` is choice 5, if the
 digit (`3 - 4 weeks`, `2. Bundesliga`) is the text, if it is the text of a choice.
 
 Text is never searched for within a longer reply: not even a reply that ends in the text of a
-choice names it. If `answer` occurs over 50 times, the last 50 are read, and no text is compared
-that is much longer than the longest choice, so that no reply takes long to read.
+choice names it. So that no reply takes long to read, only the last 50 occurrences of `answer`
+are read, and no text is compared that is much longer than the longest choice.
 """
 
 import re

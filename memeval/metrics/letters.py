@@ -5,8 +5,8 @@ wrong.
 
 1. A list of labels after the last mark (`answer`, `答案`) that one follows, else at the start of
    the reply: `C`, `(c)`, `A, C`, `A、C`, `A and C`, `ACD` (only in upper case). After it
-   the line ends, punctuation follows, or words that call it right or give the reason (`are
-   correct`, `because`, `都对`), so that a letter that begins a sentence (`A router …`) is not read.
+   the line ends, or punctuation follows, or words that call it right or give the reason (`are
+   correct`, `because`, `都对`). So a letter that begins a sentence (`A router …`) is not read.
    Neither is a label that the reply denies: `(B) is wrong`, `A、B都错`.
 2. If several may be chosen and every line begins with one label, those of all lines.
 3. The exact text of a choice, with or without its label. If several may be chosen, the texts of
@@ -19,8 +19,8 @@ A list is read whole or not at all. It is not read if it names a choice that doe
 a label (`AAC`), goes on in another form (`A. C`, `A, C, maybe D`), or has a label next to a text
 other than that of its choice, followed by another label.
 
-If there are more than 50 marks, the last 50 are read, and no text is compared that is much longer
-than all choices together, so that no reply takes long to read.
+So that no reply takes long to read, only the last 50 marks are read, and no text is compared that
+is much longer than all choices together.
 """
 
 import re

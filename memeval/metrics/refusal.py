@@ -1,20 +1,20 @@
 """Distinguishes refusals from answers.
 
 An answer is a refusal if it says, as a whole, that the requested fact isn't known. A phrase alone
-does not decide: `The exact date isn't given, but it was in May` goes on to answer, `He said he did
-not know` reports, `No, there is no evidence of that` answers a yes-or-no question. So the rule
+does not decide. `The exact date isn't given, but it was in May` goes on to answer. `He said he did
+not know` reports. `No, there is no evidence of that` answers a yes-or-no question. So the rule
 depends on the place of a refusal within the answer:
 
 1. The text after the last `Answer:` at the start of a line is the answer, the text before it
    reasoning. Apologies, questions, offers of help and headings are neither answer nor refusal.
 2. An answer that begins with a refusal is one, unless it goes on to answer: after `but`, `however`,
    `so` and the like, except with what the source says about other matters.
-3. An answer that begins otherwise is a refusal if it ends in one that speaks of the answer as a
-   whole (`… so it cannot be determined`), and if the rest only says what the source mentions.
+3. Any other answer is a refusal if its end refuses the answer as a whole (`… so it cannot be
+   determined`), and its other sentences only say what the source mentions.
 
-Each part of the work is bounded: of a text the first and last 3,000 characters are read, of a
-sentence the first and last 200, of the sentences the first and last six; of those that are not
-neutral the first and the last two count.
+To bound the work, only these parts are read: the first and last 3,000 characters of a text, the
+first and last six sentences, and the first and last 200 characters of each. Of those that are not
+neutral, the first and the last two count.
 """
 
 import re

@@ -62,8 +62,8 @@ class EntityGraph:
         """Weights of the seeds and of the entities that share a line with one of them.
 
         weight(n) = 0.5 * max over the seeds s of weight(s) * c(s, n) / sqrt(l(s) * l(n)), where c
-        counts the lines that two entities share and l those of one. A seed whose own weight is
-        larger keeps it.
+        is the number of lines that two entities share, and l that of one. A seed whose own weight
+        is larger keeps it.
         """
         weights = dict(seeds)
         for seed, weight in seeds.items():

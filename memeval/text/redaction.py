@@ -3,7 +3,7 @@ through here.
 
 Known secrets (keys from the environment, values of headers, passwords of URLs) are removed from
 everything. A string that only looks like a secret (see `memeval.text.secret_shapes`) is removed
-from errors, notes, commands and settings, but not from the texts of data and replies, which are
+from errors, notes, commands and settings. It stays in the texts of data and replies, which are
 measured unchanged.
 """
 

@@ -32,8 +32,8 @@ RUN_KEY, CONTENT, COMPLETE, SWEEP, ORIGIN = (
 SWEEP_ID, GROUP, NOTE, RUNTIME_TAG = (
     PREFIX + name for name in ("sweep_id", "group", "note", "runtime.")
 )
-"""Tags of the sweeps (invocations with `-m`) that include a cell, of the sweep whose run is its
-parent, of the user's own note, and the prefix of tags of runtime settings.
+"""Tags of the sweeps (invocations with `-m`) that include a cell, of its parent's sweep and of the
+user's own note; and the prefix of tags of runtime settings.
 """
 DESCRIPTION = "mlflow.note.content"
 """The tag that MLflow shows as the description of a run or an experiment."""

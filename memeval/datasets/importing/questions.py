@@ -26,8 +26,8 @@ def read_questions(
 ) -> list[tuple[str, dict[str, Any]]]:
     """Each question with its case id, which is empty if the table has none.
 
-    Raises `UserError` for a column that questions do not have, for a row with more or fewer cells
-    than the header, and for dates whose day and month can't be told apart.
+    Raises `UserError` for an unknown column, for a row with more or fewer cells than the header,
+    and for dates whose day and month can't be told apart.
     """
     names = plain_names(table.names)
     for name, plain in zip(table.names, names, strict=True):

@@ -25,10 +25,10 @@ def summarise(prompt: SummarisePrompt) -> str:
     """The earlier summary merged with the chunks, within the budget.
 
     Sentences of the earlier summary and of the chunks compete on equal terms. The next sentence is
-    the one with the largest gain / (tokens + 6), where gain = sum of the weights of the stems that
-    are in no chosen sentence / sqrt(1 + sentences chosen of its date); a stem's weight is 1 +
-    ln(sentences that contain it) + 2 if it is a name or a number, and 0 if it is evaluative or
-    vague. So every date keeps some sentences, and a repeated fact is kept once.
+    the one with the largest gain / (tokens + 6). Its gain is the sum of the weights of the stems
+    that no chosen sentence has, divided by sqrt(1 + chosen sentences of its date). A stem's weight
+    is 1 + ln(sentences that contain it) + 2 if it is a name or a number, and 0 if it is evaluative
+    or vague. So every date keeps some sentences, and a repeated fact is kept once.
     """
     sentences = list(dict.fromkeys([*entries([prompt.previous]), *entries(prompt.chunks)]))
     chosen = _choose(sentences, prompt.budget_tokens)

@@ -102,10 +102,10 @@ def shown_settings(
 ) -> dict[str, Param]:
     """A resolved config, flattened; the name of a group's option is stored under the group itself.
 
-    Fields that the chosen options do not have, such as the temperature of the offline reader, are
-    left out, and so are fields of a model in a role that nothing calls. The settings of a role are
-    complete: a missing one is taken from the answers' model. `system_values` are the system's
-    settings as its class resolved them: those of the YAML are left out.
+    Two kinds of fields are left out: those that the chosen options do not have, such as the
+    temperature of the offline reader, and those of a model that nothing calls. The settings of a
+    role are complete: a missing one is taken from the answers' model. `system_values` are the
+    system's settings as its class resolved them: those of the YAML are left out.
     """
     uncalled = [f"{role}." for role in DRAFTING]
     if not uses_llm_at_ingest:
