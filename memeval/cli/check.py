@@ -204,8 +204,8 @@ async def _measure_lags(cell: Cell, facts: int, is_verbose: bool) -> bool:
     patience_s = getattr(settings, "ready_timeout_s", LAG_PATIENCE_S)
     lags: list[Lag] = []
 
-    async def measure(of: SystemUnderTest, thing: str) -> None:
-        lags.append(await measure_lag(of, thing, patience_s=patience_s))
+    async def measure(sut: SystemUnderTest, thing: str) -> None:
+        lags.append(await measure_lag(sut, thing, patience_s=patience_s))
 
     async with aclosing(Models(cell.config, cell.run_key)) as models:
         system = CheckedCell(cell, models)

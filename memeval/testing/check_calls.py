@@ -7,19 +7,19 @@ from memeval.testing.model import ScriptedModel
 from memeval.testing.under_test import NotApplicableError, SystemUnderTest, ViolationError, expect
 
 
-async def works_without_a_fault(of: SystemUnderTest) -> None:
+async def works_without_a_fault(sut: SystemUnderTest) -> None:
     with metered(Ledger()) as ledger:
-        await of.ask_all(await of.fill_system())
+        await sut.ask_all(await sut.fill_system())
 
     for remark in (TRIED_AGAIN, NOISE):
         noted = ledger.remarks.get(remark, "")
         expect(not noted, noted, "every request answered the first time, and nothing else written")
 
 
-async def usage_adds_up(of: SystemUnderTest) -> None:
-    model = of.model()
+async def usage_adds_up(sut: SystemUnderTest) -> None:
+    model = sut.model()
     with metered(Ledger()) as ledger:
-        await of.ask_all(await of.fill_system(model, compress_after=(6,)))
+        await sut.ask_all(await sut.fill_system(model, compress_after=(6,)))
 
     # Only the cell's model: a system's own calls can't be counted from outside.
     counted = sum(usage.calls for usage in ledger.usages if usage.model == model.name)
@@ -30,12 +30,12 @@ async def usage_adds_up(of: SystemUnderTest) -> None:
     )
 
 
-async def failure_is_not_an_answer(of: SystemUnderTest) -> None:
-    if of.silent():
+async def failure_is_not_an_answer(sut: SystemUnderTest) -> None:
+    if sut.silent():
         raise NotApplicableError("it never calls the run's model or reader")
 
     try:
-        await of.ask_all(await of.fill_system(ScriptedModel(fails=True), compress_after=(6,)))
+        await sut.ask_all(await sut.fill_system(ScriptedModel(fails=True), compress_after=(6,)))
     except ModelError:
         return
 

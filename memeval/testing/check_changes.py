@@ -27,45 +27,45 @@ FORGET = ForgetRequest(words=f"Please forget the {THING}.", about=THING)
 CORRECT = CorrectRequest(words=f"It is no {THING}, it is a {OTHER}.", old=THING, new=OTHER)
 
 
-async def forgets_what_it_is_told_to(of: SystemUnderTest) -> None:
-    system = await of.fill_system(top_k=SHOWN)
+async def forgets_what_it_is_told_to(sut: SystemUnderTest) -> None:
+    system = await sut.fill_system(top_k=SHOWN)
     request: Any = FORGET
     if system.wants_evidence:
         request = OracleForgetRequest(words=FORGET.words, about=FORGET.about, values=(THING,))
 
-    await _expect_changed(of, system, "forget", request)
+    await _expect_changed(sut, system, "forget", request)
     # A mark that only hides the forgotten item may be lost in maintenance.
     await watched(system).call("consolidate")
     await await_ready(watched(system))
     expect(
-        not await of.finds_any(system, THING), f"after consolidate(), '{THING}' is back", "nothing"
+        not await sut.finds_any(system, THING), f"after consolidate(), '{THING}' is back", "nothing"
     )
 
 
-async def corrects_what_it_is_told_to(of: SystemUnderTest) -> None:
-    system = await of.fill_system(top_k=SHOWN)
-    await _expect_changed(of, system, "correct", CORRECT)
-    expect(await of.finds_any(system, OTHER), f"'{OTHER}' was not found", "the corrected word")
+async def corrects_what_it_is_told_to(sut: SystemUnderTest) -> None:
+    system = await sut.fill_system(top_k=SHOWN)
+    await _expect_changed(sut, system, "correct", CORRECT)
+    expect(await sut.finds_any(system, OTHER), f"'{OTHER}' was not found", "the corrected word")
 
 
-async def takes_a_session_twice(of: SystemUnderTest) -> None:
-    system = await of.fill_system(top_k=SHOWN)
-    known = await _known_words(of, system, (THING, *KEPT))
+async def takes_a_session_twice(sut: SystemUnderTest) -> None:
+    system = await sut.fill_system(top_k=SHOWN)
+    known = await _known_words(sut, system, (THING, *KEPT))
     for chunk in sample_chunks(sample_case(sessions=("s1",))):
         await watched(system).call("ingest", chunk)
 
     await watched(system).call("consolidate")
     await await_ready(watched(system))
-    await _expect_kept(of, system, known, "after a session was imported again")
+    await _expect_kept(sut, system, known, "after a session was imported again")
     if not known:
         raise NotShownError("it found nothing before either")
 
 
 async def _expect_changed(
-    of: SystemUnderTest, system: MemorySystem, name: str, request: Any
+    sut: SystemUnderTest, system: MemorySystem, name: str, request: Any
 ) -> None:
     """Expects that a request removes the thing from a system, and nothing else."""
-    known, was_found = await _known_words(of, system, KEPT), await of.finds_any(system, THING)
+    known, was_found = await _known_words(sut, system, KEPT), await sut.finds_any(system, THING)
     items = await watched(system).call(name, request)
     if items is None:
         raise NotApplicableError(f"it does not support {name}()")
@@ -73,8 +73,8 @@ async def _expect_changed(
     await await_ready(watched(system))
     is_count = isinstance(items, int) and not isinstance(items, bool) and items >= 0
     expect(is_count, f"{name}() returned {one_line(items, 60)}", "how many items it changed")
-    expect(not await of.finds_any(system, THING), f"'{THING}' was found after {name}()", "nothing")
-    await _expect_kept(of, system, known, f"after {name}() of another fact")
+    expect(not await sut.finds_any(system, THING), f"'{THING}' was found after {name}()", "nothing")
+    await _expect_kept(sut, system, known, f"after {name}() of another fact")
     if not was_found:
         raise NotShownError(f"it did not find '{THING}' before {name}()")
 
@@ -82,15 +82,17 @@ async def _expect_changed(
 
 
 async def _known_words(
-    of: SystemUnderTest, system: MemorySystem, words: tuple[str, ...]
+    sut: SystemUnderTest, system: MemorySystem, words: tuple[str, ...]
 ) -> list[str]:
-    return [word for word in words if await of.finds_any(system, word)]
+    return [word for word in words if await sut.finds_any(system, word)]
 
 
 async def _expect_kept(
-    of: SystemUnderTest, system: MemorySystem, words: list[str], when: str
+    sut: SystemUnderTest, system: MemorySystem, words: list[str], when: str
 ) -> None:
     for word in words:
         expect(
-            await of.finds_any(system, word), f"'{word}' was not found {when}", "the same as before"
+            await sut.finds_any(system, word),
+            f"'{word}' was not found {when}",
+            "the same as before",
         )

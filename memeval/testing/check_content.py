@@ -32,16 +32,16 @@ UNICODE = (
 LONG_TURN_CHARACTERS = 60_000
 
 
-async def answers_with_text(of: SystemUnderTest) -> None:
-    answers = await of.ask_all(await of.fill_system())
+async def answers_with_text(sut: SystemUnderTest) -> None:
+    answers = await sut.ask_all(await sut.fill_system())
     for answer in answers:
         expect(isinstance(answer, Answer), f"a {type(answer).__name__}", "an Answer")
         expect(bool(answer.text.strip()), "an empty answer", "an answer in words")
 
 
-async def dates_are_kept(of: SystemUnderTest) -> None:
-    model = of.model()
-    answers = await of.ask_all(await of.fill_system(model))
+async def dates_are_kept(sut: SystemUnderTest) -> None:
+    model = sut.model()
+    answers = await sut.ask_all(await sut.fill_system(model))
     known = {
         format_time(chunk.time): set(chunk.turn_ids)
         for chunk in sample_chunks(granularity="session")
@@ -76,9 +76,9 @@ async def dates_are_kept(of: SystemUnderTest) -> None:
         raise NotShownError("neither a date nor a time was returned")
 
 
-async def turn_ids_are_true(of: SystemUnderTest) -> None:
+async def turn_ids_are_true(sut: SystemUnderTest) -> None:
     text_of_turn = {chunk.turn_ids[0]: chunk.content.split(": ", 1)[1] for chunk in sample_chunks()}
-    found = list(retrieved_in(await of.ask_all(await of.fill_system())))
+    found = list(retrieved_in(await sut.ask_all(await sut.fill_system())))
     if not turn_ids_of(found):
         raise NotShownError("no result came with turn ids")
 
@@ -92,18 +92,18 @@ async def turn_ids_are_true(of: SystemUnderTest) -> None:
             )
 
 
-async def top_k_is_obeyed(of: SystemUnderTest) -> None:
-    if not of.bound_by_top_k:
+async def top_k_is_obeyed(sut: SystemUnderTest) -> None:
+    if not sut.bound_by_top_k:
         raise NotApplicableError("it always returns everything, whatever top_k is")
 
     for top_k in (1, 3):
-        answers = await of.ask_all(await of.fill_system(top_k=top_k))
+        answers = await sut.ask_all(await sut.fill_system(top_k=top_k))
         expect_shown(answers)
         for answer in answers:
             count = len(answer.retrieved or ())
             expect(count <= top_k, f"top_k={top_k} returned {count} chunks", f"at most {top_k}")
 
-    system = await of.fill_system()
+    system = await sut.fill_system()
     if isinstance(system, RecallSystem):
         with metered(Ledger()) as ledger:
             await watched(system).call("recall", Query(QUESTIONS[0]), 2)
@@ -113,8 +113,8 @@ async def top_k_is_obeyed(of: SystemUnderTest) -> None:
         expect(not noted, noted, "at most top_k")
 
 
-async def retrieved_heads_the_ranking(of: SystemUnderTest) -> None:
-    answers = await of.ask_all(await of.fill_system())
+async def retrieved_heads_the_ranking(sut: SystemUnderTest) -> None:
+    answers = await sut.ask_all(await sut.fill_system())
     expect_shown(answers)
     for answer in answers:
         if answer.ranking is not None:
@@ -126,33 +126,35 @@ async def retrieved_heads_the_ranking(of: SystemUnderTest) -> None:
             )
 
 
-async def compression_keeps_the_window(of: SystemUnderTest) -> None:
-    model = of.model()
-    answers = await of.ask_all(await of.fill_system(model, compress_after=(4, 8)))
+async def compression_keeps_the_window(sut: SystemUnderTest) -> None:
+    model = sut.model()
+    answers = await sut.ask_all(await sut.fill_system(model, compress_after=(4, 8)))
     for answer in answers:
         expect(bool(answer.text.strip()), "an empty answer", "an answer in words")
 
-    expect(bool(model.prompts) or of.silent(), "it did not call its model", "answers of the reader")
+    expect(
+        bool(model.prompts) or sut.silent(), "it did not call its model", "answers of the reader"
+    )
 
 
-async def empty_case(of: SystemUnderTest) -> None:
+async def empty_case(sut: SystemUnderTest) -> None:
     """A case without a single chunk is answered, or refused with an error."""
-    system = await of.fill_system(case=EvalCase("empty", (), ()))
+    system = await sut.fill_system(case=EvalCase("empty", (), ()))
     if system.wants_evidence:
         raise NotApplicableError("it is handed the evidence, and an empty case has none")
 
-    answer = await of.ask(system, QUESTIONS[0])
+    answer = await sut.ask(system, QUESTIONS[0])
     held = [chunk.text for chunk in answer.retrieved or ()]
     expect(not held, f"an empty case held {quoted(held)}", "nothing found")
 
 
-async def unicode_survives(of: SystemUnderTest) -> None:
+async def unicode_survives(sut: SystemUnderTest) -> None:
     case = _case_of("unicode", UNICODE)
-    system = await of.fill_system(case=case, top_k=len(UNICODE))
+    system = await sut.fill_system(case=case, top_k=len(UNICODE))
     contents = {chunk.turn_ids: chunk.content for chunk in sample_chunks(case)}
     shows, whole = False, 0
     for text in UNICODE:
-        retrieved = (await of.ask(system, text)).retrieved
+        retrieved = (await sut.ask(system, text)).retrieved
         shows = shows or retrieved is not None
         for chunk in retrieved or ():
             whole += any(content in chunk.text for content in contents.values())
@@ -172,12 +174,12 @@ async def unicode_survives(of: SystemUnderTest) -> None:
         raise NotShownError("none of the texts was found")
 
 
-async def long_turn(of: SystemUnderTest) -> None:
+async def long_turn(sut: SystemUnderTest) -> None:
     """A turn of 60,000 characters is stored, or refused with an error."""
     filler = " ".join(f"word{number}" for number in range(LONG_TURN_CHARACTERS // 10))
     case = _case_of("long", ("The kayak is red.", f"The harbour code is 4417. {filler}"))
-    system = await of.fill_system(case=case)
-    answer = await of.ask(system, "What is the harbour code?")
+    system = await sut.fill_system(case=case)
+    answer = await sut.ask(system, "What is the harbour code?")
     expect(bool(answer.text.strip()), "an empty answer", "an answer in words")
 
 

@@ -46,19 +46,19 @@ NEVER_SAID = "Xyrqualbondt"
 _WORD = re.compile(r"[a-z]{5,}|ilse")  # a graph may only have the name of a speaker
 
 
-async def finds_what_it_was_given(of: SystemUnderTest) -> None:
+async def finds_what_it_was_given(sut: SystemUnderTest) -> None:
     """Of twenty facts with rare words, at least one is found by its own words."""
-    if not of.remembers:
+    if not sut.remembers:
         raise NotApplicableError("it is the control without a memory")
 
-    system = await of.fill_system(case=facts_case())
+    system = await sut.fill_system(case=facts_case())
     if system.wants_evidence:
         raise NotApplicableError("it is handed the evidence, and searches for nothing")
 
     with metered(Ledger()) as ledger:
         for thing, name in FACTS.items():
             for question in questions_about(thing, name):
-                if await of.finds(system, question, name):
+                if await sut.finds(system, question, name):
                     return
 
     raise NotShownError(
@@ -68,10 +68,10 @@ async def finds_what_it_was_given(of: SystemUnderTest) -> None:
     )
 
 
-async def makes_nothing_up(of: SystemUnderTest) -> None:
+async def makes_nothing_up(sut: SystemUnderTest) -> None:
     """A search for something that was never said finds nothing, or something that was said."""
-    system = await of.fill_system()
-    retrieved = (await of.ask(system, NEVER_SAID)).retrieved
+    system = await sut.fill_system()
+    retrieved = (await sut.ask(system, NEVER_SAID)).retrieved
     if retrieved is None:
         raise NotApplicableError("it does not show its results")
 

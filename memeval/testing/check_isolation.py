@@ -23,41 +23,41 @@ FIRST, SECOND = (*MARKS["s1"], *MARKS["s2"]), MARKS["s3"]
 """Words of one of two cases that the other does not have."""
 
 
-async def reset_isolates_cases(of: SystemUnderTest) -> None:
+async def reset_isolates_cases(sut: SystemUnderTest) -> None:
     second = sample_case("second", ("s3",))
-    used = await of.fill_system(case=sample_case("first", ("s1", "s2")))
-    found = await of.finds_any(used, *FIRST)
-    await of.ingest(used, second)
-    of_used = await of.ask_all(used)
-    of_fresh = await of.ask_all(await of.fill_system(case=second))
+    used = await sut.fill_system(case=sample_case("first", ("s1", "s2")))
+    found = await sut.finds_any(used, *FIRST)
+    await sut.ingest(used, second)
+    of_used = await sut.ask_all(used)
+    of_fresh = await sut.ask_all(await sut.fill_system(case=second))
 
     _expect_nothing_of(of_used, ("s1", "s2"), "after a reset")
     expect_alike(
         of_used, of_fresh, "after a reset", "the answers of a memory that never held another case"
     )
-    await _expect_no_marks(of, used, FIRST, "after a reset")
-    if _searches(of, used) and not found:
+    await _expect_no_marks(sut, used, FIRST, "after a reset")
+    if _searches(sut, used) and not found:
         raise NotShownError("it did not find the facts before the reset")
 
 
-async def cases_do_not_mix(of: SystemUnderTest) -> None:
+async def cases_do_not_mix(sut: SystemUnderTest) -> None:
     """Two cases at the same time: services that keep one store for all often get this wrong."""
-    first = await of.fill_system(case=sample_case("first", ("s1", "s2")))
-    second = await of.fill_system(case=sample_case("second", ("s3",)))
-    _expect_nothing_of(await of.ask_all(second), ("s1", "s2"), "in another case")
-    _expect_nothing_of(await of.ask_all(first), ("s3",), "in another case")
-    await _expect_no_marks(of, second, FIRST, "in another case")
-    await _expect_no_marks(of, first, SECOND, "in another case")
+    first = await sut.fill_system(case=sample_case("first", ("s1", "s2")))
+    second = await sut.fill_system(case=sample_case("second", ("s3",)))
+    _expect_nothing_of(await sut.ask_all(second), ("s1", "s2"), "in another case")
+    _expect_nothing_of(await sut.ask_all(first), ("s3",), "in another case")
+    await _expect_no_marks(sut, second, FIRST, "in another case")
+    await _expect_no_marks(sut, first, SECOND, "in another case")
     # Its absence elsewhere counts only if the same search finds it in its own case.
-    if not _searches(of, first):
+    if not _searches(sut, first):
         return
-    if not await of.finds_any(first, *FIRST) or not await of.finds_any(second, *SECOND):
+    if not await sut.finds_any(first, *FIRST) or not await sut.finds_any(second, *SECOND):
         raise NotShownError("what is said in a case was not found in that case either")
 
 
-async def users_do_not_mix(of: SystemUnderTest) -> None:
+async def users_do_not_mix(sut: SystemUnderTest) -> None:
     """Two users of one store: neither finds or removes anything of the other's."""
-    system = of.start(of.parts(of.model()))
+    system = sut.start(sut.parts(sut.model()))
     if not system.knows_users(system.settings):
         await discard(system)
         raise NotApplicableError("it does not tell users apart: knows_users() is False")
@@ -102,16 +102,16 @@ async def _marks_of(system: MemorySystem, user: str) -> set[str]:
     return marks
 
 
-def _searches(of: SystemUnderTest, system: MemorySystem) -> bool:
+def _searches(sut: SystemUnderTest, system: MemorySystem) -> bool:
     """Whether it is a system with a memory that does not get the evidence."""
-    return of.remembers and not system.wants_evidence
+    return sut.remembers and not system.wants_evidence
 
 
 async def _expect_no_marks(
-    of: SystemUnderTest, system: MemorySystem, marks: Sequence[str], where: str
+    sut: SystemUnderTest, system: MemorySystem, marks: Sequence[str], where: str
 ) -> None:
     for mark in marks:
-        found = await of.finds_any(system, mark)
+        found = await sut.finds_any(system, mark)
         expect(not found, f"'{mark}', which was said in another case, was found {where}", "nothing")
 
 
@@ -133,18 +133,18 @@ def _expect_nothing_of(answers: Sequence[Answer], sessions: Sequence[str], where
             )
 
 
-async def same_input_same_output(of: SystemUnderTest) -> None:
-    first = await of.ask_all(await of.fill_system())
-    second = await of.ask_all(await of.fill_system())
+async def same_input_same_output(sut: SystemUnderTest) -> None:
+    first = await sut.ask_all(await sut.fill_system())
+    second = await sut.ask_all(await sut.fill_system())
     expect_alike(
         first, second, "the same case, ingested twice,", "the same answers, results and ranking"
     )
     expect_shown(first)
 
 
-async def questions_change_nothing(of: SystemUnderTest) -> None:
-    system = await of.fill_system()
-    first, second = await of.ask_all(system), await of.ask_all(system)
+async def questions_change_nothing(sut: SystemUnderTest) -> None:
+    system = await sut.fill_system()
+    first, second = await sut.ask_all(system), await sut.ask_all(system)
     expect_alike(
         first, second, "asked a second time,", "the same answers: a question changes nothing"
     )

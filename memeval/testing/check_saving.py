@@ -22,23 +22,23 @@ from memeval.testing.under_test import (
 from memeval.text.shown import one_line
 
 
-async def save_and_load(of: SystemUnderTest) -> None:
+async def save_and_load(sut: SystemUnderTest) -> None:
     with _folder() as folder:
-        system = await of.fill_system(compress_after=(6,))
+        system = await sut.fill_system(compress_after=(6,))
         await _save(system, folder)
-        model = of.model()
-        other = of.start(of.parts(model))
+        model = sut.model()
+        other = sut.start(sut.parts(model))
         await watched(other).call("load", folder)
         calls = len(model.prompts)
-        first, second = await of.ask_all(system), await of.ask_all(other)
+        first, second = await sut.ask_all(system), await sut.ask_all(other)
 
     expect_alike(first, second, "after loading,", "the answers of the saved memory")
     expect(calls == 0, f"loading called the model {calls} times", "no call")
 
 
-async def dump_is_plain(of: SystemUnderTest) -> None:
-    system = await of.fill_system(compress_after=(6,))
-    dumped = await of.dump(system)
+async def dump_is_plain(sut: SystemUnderTest) -> None:
+    system = await sut.fill_system(compress_after=(6,))
+    dumped = await sut.dump(system)
     loaded = dumped
     with _folder() as folder:
         try:
@@ -46,9 +46,9 @@ async def dump_is_plain(of: SystemUnderTest) -> None:
         except NotApplicableError:
             pass
         else:
-            other = of.start(of.parts(of.model()))
+            other = sut.start(sut.parts(sut.model()))
             await watched(other).call("load", folder)
-            loaded = await of.dump(other)
+            loaded = await sut.dump(other)
 
     turns = turn_ids_of(sample_chunks())
     for item in dumped:
@@ -66,9 +66,9 @@ async def dump_is_plain(of: SystemUnderTest) -> None:
     expect(loaded == dumped, "a different dump after loading", "the same dump")
 
 
-async def damage_is_refused(of: SystemUnderTest) -> None:
+async def damage_is_refused(sut: SystemUnderTest) -> None:
     with _folder() as folder:
-        await _save(await of.fill_system(), folder)
+        await _save(await sut.fill_system(), folder)
         files = [path for path in folder.rglob("*") if path.is_file() and path.stat().st_size > 1]
         if not files:
             return
@@ -76,7 +76,7 @@ async def damage_is_refused(of: SystemUnderTest) -> None:
         for path in files:
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
-        other = of.start(of.parts(of.model()))
+        other = sut.start(sut.parts(sut.model()))
         try:
             await watched(other).call("load", folder)
         except Exception:  # noqa: BLE001

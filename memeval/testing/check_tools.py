@@ -25,10 +25,10 @@ from memeval.text.shown import one_line
 NOTHING = EvalCase("empty", (), ())
 
 
-async def tools_find_what_was_stored(of: SystemUnderTest) -> None:
+async def tools_find_what_was_stored(sut: SystemUnderTest) -> None:
     """Stored content is found by a tool that reads, but only in its own case."""
-    await _tools(await of.fill_system(case=NOTHING))
-    own, other = await of.fill_system(case=facts_case()), await of.fill_system()
+    await _tools(await sut.fill_system(case=NOTHING))
+    own, other = await sut.fill_system(case=facts_case()), await sut.fill_system()
     reading = _reading(await _tools(own))
     for thing, name in FACTS.items():
         if not await _finds(own, reading, thing, name):
@@ -43,9 +43,9 @@ async def tools_find_what_was_stored(of: SystemUnderTest) -> None:
     )
 
 
-async def tools_find_what_they_wrote(of: SystemUnderTest) -> None:
+async def tools_find_what_they_wrote(sut: SystemUnderTest) -> None:
     """Content written by a tool is found by a tool that reads."""
-    system = await of.fill_system(case=NOTHING)
+    system = await sut.fill_system(case=NOTHING)
     tools = await _tools(system)
     # Tools that delete are not called.
     writing = [tool for tool in tools if tool.writes and stores_text(as_function(tool))]

@@ -100,12 +100,12 @@ class CheckResult:
         return f"{self.state:<15} {self.name}" + (f": {reason}" if reason else "")
 
 
-async def outcome_of(check: Check, of: SystemUnderTest) -> CheckResult:
+async def outcome_of(check: Check, sut: SystemUnderTest) -> CheckResult:
     """Runs a check. Any error of a system is a violation, but a `UserError` is raised again."""
     exchanges.clear()
     state, seen, expected = "ok", "", ""
     try:
-        await play(check.run, of)
+        await play(check.run, sut)
     except ViolationError as violation:
         state, seen, expected = "violated", one_line(violation.seen, 400), violation.expected
     except NotApplicableError as reason:

@@ -29,7 +29,7 @@ class Lag:
 
 
 async def measure_lag(
-    of: SystemUnderTest,
+    sut: SystemUnderTest,
     thing: str,
     *,
     patience_s: float,
@@ -48,7 +48,7 @@ async def measure_lag(
     fact = Turn(f"{last.session_id}:fact", "Ilse", sentence_of(thing, name), last.started_at)
     with_fact = replace(last, turns=(*last.turns, fact))
     case = replace(case, sessions=(*case.sessions[:-1], with_fact))
-    system = of.start(of.parts(of.model(), case_id=case.case_id))
+    system = sut.start(sut.parts(sut.model(), case_id=case.case_id))
     await watched(system).run(ingest_calls(sample_chunks(case), {}))
 
     began, looks = clock(), 0
@@ -56,7 +56,7 @@ async def measure_lag(
         asked = clock()
         for question in questions_about(thing, name):
             looks += 1
-            if await of.finds(system, question, name):
+            if await sut.finds(system, question, name):
                 return Lag(asked - began, looks)
 
         waited = clock() - began

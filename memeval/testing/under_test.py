@@ -215,12 +215,12 @@ def _lines_of(answer: Answer) -> Iterator[str]:
         yield f"{quoted([chunk.text])} ({one_line(ids, 60)})"
 
 
-async def play(check: Callable[[SystemUnderTest], Awaitable[None]], of: SystemUnderTest) -> None:
+async def play(check: Callable[[SystemUnderTest], Awaitable[None]], sut: SystemUnderTest) -> None:
     """Runs a check, and closes the systems that it built."""
     # A check may build its systems in an inner function: they are closed here, too.
     before = len(_OPEN)
     try:
-        await check(of)
+        await check(sut)
     finally:
         while len(_OPEN) > before:
             number, opened = _OPEN.popitem()
