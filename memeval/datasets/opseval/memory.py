@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, product
 
 from msgspec import Struct
 
@@ -51,23 +51,20 @@ def parts(
         fold = int(sha256(text.encode()).hexdigest(), 16) % folds
         fold_of |= dict.fromkeys(members, fold)
 
-    for domain in domains:
-        for language in ("en", "zh"):
-            sharing = []
-            for position, item in enumerate(items):
-                if (item.domain, item.language) == (domain, language):
-                    sharing.append((item, fold_of[position]))
+    sharing = group(
+        ((item.domain, item.language), (item, fold_of[position]))
+        for position, item in enumerate(items)
+    )
+    for domain, language, fold in product(domains, ("en", "zh"), range(folds)):
+        asked, remembered = [], []
+        for item, own_fold in sharing.get((domain, language), ()):
+            if own_fold == fold:
+                asked.append(item)
+            if own or own_fold != fold:
+                remembered.append(item)
 
-            for fold in range(folds):
-                asked, remembered = [], []
-                for item, own_fold in sharing:
-                    if own_fold == fold:
-                        asked.append(item)
-                    if own or own_fold != fold:
-                        remembered.append(item)
-
-                if asked:
-                    yield ItemGroup(asked=tuple(asked), remembered=tuple(remembered))
+        if asked:
+            yield ItemGroup(asked=tuple(asked), remembered=tuple(remembered))
 
 
 def sessions(items: Sequence[OpsEvalItem], *, mask: bool) -> tuple[Session, ...]:
