@@ -175,7 +175,6 @@ class _Verifier:
 
     def _figures(self, level: Level) -> None:
         runs = self.package.runs
-        with_data = 0
         for run in runs:
             try:
                 data = data_of(run)
@@ -185,31 +184,29 @@ class _Verifier:
                 continue
 
             self.data[run.key] = data
-            records = self.records[run.key]
-            mismatch = unlike_members(run.summary, records, data)
-            level.problems += [f"{run.key}: {line}" for line in mismatch]
-            others = OtherMetrics.of(run.summary.tags.get(FIGURES_CODE, ""))
-            unlike = list(unlike_records(records, self.rows[run.key], data, others))
-            with_data += 1
-            asked = question_ids(records)
-            missing = [name for name in data.questions if name not in asked]
-            may_miss = run.summary.is_stopped or run.summary.params.get("system.only_listed")
-            if missing and not may_miss:
-                level.problems.append(
-                    f"{run.key}: {counted(len(missing), 'question')} of its settings have no "
-                    f"record: {name_ids(missing)}"
-                )
-            if unlike:
-                level.problems.append(
-                    f"{run.key}: {counted(len(unlike), 'record')} that differ from rows and data: "
-                    f"{name_ids(unlike)}"
-                )
+            level.problems += [f"{run.key}: {line}" for line in self._unlike_data(run, data)]
 
         made = self._compare(level)
         level.did = (
             f"all figures of {counted(len(runs), 'run')} and {counted(made, 'comparison')} "
-            f"recomputed from the rows by two implementations; {with_data} also from the data"
+            f"recomputed from the rows by two implementations; {len(self.data)} also from the data"
         )
+
+    def _unlike_data(self, run: Run, data: PackagedData) -> Iterator[str]:
+        """Differences between a run and its data."""
+        summary, records = run.summary, self.records[run.key]
+        yield from unlike_members(summary, records, data)
+        asked = question_ids(records)
+        missing = [name for name in data.questions if name not in asked]
+        if missing and not (summary.is_stopped or summary.params.get("system.only_listed")):
+            what = counted(len(missing), "question")
+            yield f"{what} of its settings have no record: {name_ids(missing)}"
+
+        others = OtherMetrics.of(summary.tags.get(FIGURES_CODE, ""))
+        unlike = list(unlike_records(records, self.rows[run.key], data, others))
+        if unlike:
+            what = counted(len(unlike), "record")
+            yield f"{what} that differ from rows and data: {name_ids(unlike)}"
 
     def _compare(self, level: Level) -> int:
         """Compares runs by memeval and by the witness; returns the number of comparisons."""

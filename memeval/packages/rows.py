@@ -92,20 +92,23 @@ class RunRows:
                         yield ref, False
 
         for (number, _), row in self.answers.items():
-            if number != repeat:
-                continue
+            if number == repeat:
+                for ref in model_texts(row.steps):
+                    yield ref, True
+                for ref in _data_texts(row):
+                    yield ref, False
 
-            for ref in model_texts(row.steps):
-                yield ref, True
-            for ref in tool_texts(row.steps):
-                yield ref, False
-            for message in row.prompt:
-                yield message.text, False
-            for chunk in row.retrieved or ():
-                if chunk.text is not None:
-                    yield chunk.text, False
-            if row.context is not None:
-                yield row.context, False
+
+def _data_texts(row: AnswerRow) -> Iterator[str]:
+    """References of the texts of an answer that contain data."""
+    yield from tool_texts(row.steps)
+    for message in row.prompt:
+        yield message.text
+    for chunk in row.retrieved or ():
+        if chunk.text is not None:
+            yield chunk.text
+    if row.context is not None:
+        yield row.context
 
 
 def row_lines(keys: Sequence[Json], written: Written) -> dict[str, list[list[bytes]]]:
