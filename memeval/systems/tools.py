@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from memeval.records import CorrectRequest, ForgetRequest, Query, Retrieved
+from memeval.text.shown import counted
 
 T = TypeVar("T")
 
@@ -157,8 +158,7 @@ def _tell(items: int | None, verb: str) -> ToolResult:
     if items is None:
         return ToolResult("This memory can't do that.", is_error=True)
 
-    noun = "entry" if items == 1 else "entries"
-    return ToolResult(f"{verb}: {items:,} {noun}.")
+    return ToolResult(f"{verb}: {counted(items, 'entry', 'entries')}.")
 
 
 def _show(found: Sequence[Retrieved], limit: int) -> ToolResult:

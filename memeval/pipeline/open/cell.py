@@ -144,21 +144,17 @@ class Cell(Struct, frozen=True, dict=True):
 
 def run_name(config: RunConfig) -> str:
     """A run's short and readable name: `bm25 turn k=10 keyword short extractive`."""
+    parts = [config.system["name"]]
+    if config.label:
+        parts.append(config.label)
     if config.system["name"] == IMPORTED:
-        parts = [IMPORTED, Path(config.system["file"]).stem, config.judge.name]
-        if config.label:
-            parts.insert(1, config.label)
+        return " ".join([*parts, Path(config.system["file"]).stem, config.judge.name])
 
-        return " ".join(parts)
-
-    parts = [config.system["name"], config.granularity.name, f"k={config.top_k}"]
+    parts += [config.granularity.name, f"k={config.top_k}"]
     if config.context_tokens is not None:
         parts.append(f"context={config.context_tokens}")
-    if config.label:
-        parts.insert(1, config.label)
     if config.compression_turn != "never":
         parts.append(f"compress={config.compression_turn}")
-
     if config.system.get(TENANTS) is not None:
         parts.append(f"{TENANTS}={config.system[TENANTS]}")
     if config.reader.name == TOOLS:

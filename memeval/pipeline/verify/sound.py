@@ -300,7 +300,7 @@ class FolderCheck:
     def _note_records(self, ids: list[str], what: str) -> None:
         """Adds a problem of some records, if there are any."""
         if ids:
-            count = "1 record is" if len(ids) == 1 else f"{len(ids)} records are"
+            count = counted(len(ids), "record is", "records are")
             self.problems.append(f"{RECORDS_FILE}: {count} {what}: {name_ids(ids)}")
 
     def _keep_ingests(

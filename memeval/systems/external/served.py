@@ -48,7 +48,7 @@ from memeval.systems.external import wire
 from memeval.systems.external.conversation_lines import ConversationLines, is_line_of
 from memeval.systems.external.server_replies import error_in, reports_no_results
 from memeval.systems.external.service import EstimateService, Service
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 _log = logging.getLogger(__name__)
 
@@ -456,10 +456,7 @@ def note_noise(writer: str, lines: int = 1) -> None:
     """Records lines that are not replies, for the answer or the ingest under way."""
     ledger = current_ledger()
     ledger.noise_lines += lines
-    written = "1 line that is not a reply"
-    if ledger.noise_lines != 1:
-        written = f"{ledger.noise_lines:,} lines that are not replies"
-
+    written = counted(ledger.noise_lines, "line that is not a reply", "lines that are not replies")
     ledger.remarks[NOISE] = f"{writer} wrote {written}"
 
 
