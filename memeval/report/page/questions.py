@@ -179,30 +179,30 @@ def _block(
 ) -> dict[str, Any]:
     """The details of some questions, with the texts and chunks that they refer to."""
     pool = TextPool()
-    details = {}
     writers: dict[tuple[str, int, str], list[Any]] = {}
-    for name in names:
+
+    def answers_of(run: PageRun, name: str) -> list[dict[str, Any]]:
         answers = []
-        for run in runs:
-            of_run = []
-            for record in run.records.get(name, ()):
-                texts = run.source.texts_of(record) if with_texts else None
-                key = (run.source.key, record.seed, record.case_id)
-                if key not in writers:
-                    writers[key] = _writer(run.source, record, texts, pool)
+        for record in run.records.get(name, ()):
+            texts = run.source.texts_of(record) if with_texts else None
+            key = (run.source.key, record.seed, record.case_id)
+            if key not in writers:
+                writers[key] = _writer(run.source, record, texts, pool)
 
-                answer = _answer(record, texts, pool)
-                if is_imported(run.summary):
-                    # The judge's calls are not part of the answer's cost.
-                    answer |= dict.fromkeys(("cost", "sent", "received"))
+            answer = _answer(record, texts, pool)
+            if is_imported(run.summary):
+                # The judge's calls are not part of the answer's cost.
+                answer |= dict.fromkeys(("cost", "sent", "received"))
+            if writers[key]:
+                answer["writer"] = list(writers).index(key)
 
-                if writers[key]:
-                    answer["writer"] = list(writers).index(key)
+            answers.append(answer)
 
-                of_run.append(answer)
+        return answers
 
-            answers.append(of_run)
-
+    details = {}
+    for name in names:
+        answers = [answers_of(run, name) for run in runs]
         details[name] = {**_question(questions[name]), "answers": answers}
 
     return {
