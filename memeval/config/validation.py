@@ -26,6 +26,7 @@ def check(config: RunConfig) -> None:
     check_secrets(leaves)
     check_filing(config)
     _check_declared(leaves)
+    _check_timeouts(leaves)
     _check_parameters(config.llm)
 
     for path, value in leaves.items():
@@ -98,16 +99,19 @@ def _check_declared(leaves: Mapping[str, Any]) -> None:
         if ONE_OF in metadata and value not in metadata[ONE_OF]:
             raise unknown(path, str(value), metadata[ONE_OF])
 
+    tenants = leaves.get(f"system.{TENANTS}")
+    if tenants not in (None, SHARED):
+        raise UserError(f"system.{TENANTS} must be {SHARED}, or null, not '{one_line(tenants)}'")
+
+
+def _check_timeouts(leaves: Mapping[str, Any]) -> None:
+    """Raises `UserError` for a time limit that is not a sensible number of seconds."""
     limit = leaves.get(f"system.{TIMEOUT}")
     # `true` is an integer in Python: it would be a limit of one second.
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)):
         raise UserError(
             f"system.{TIMEOUT} must be a number of seconds, or null, not '{one_line(limit)}'"
         )
-
-    tenants = leaves.get(f"system.{TENANTS}")
-    if tenants not in (None, SHARED):
-        raise UserError(f"system.{TENANTS} must be {SHARED}, or null, not '{one_line(tenants)}'")
 
     for path, value in leaves.items():
         if not path.endswith(".timeout_s") or not isinstance(value, int | float):

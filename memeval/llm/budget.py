@@ -80,7 +80,7 @@ class Budget:
     async def enter(self, most: Amount) -> None:
         """Reserves the maximum cost of a call; waits until it fits, or until cancelled."""
         # Once the budget is spent, no call may start, even if it fits: the work is being cancelled.
-        while self.is_spent or not self._fits(most):
+        while self.is_spent or self.limits.exceeded(self.spent + self._held + most) is not None:
             if not self._under_way and not self.is_spent:
                 self._refused = most
                 self._stopped.set()
@@ -102,9 +102,6 @@ class Budget:
     def _wake(self) -> None:
         self._call_ended.set()
         self._call_ended.clear()
-
-    def _fits(self, most: Amount) -> bool:
-        return self.limits.exceeded(self.spent + self._held + most) is None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`. Raises `BudgetError` if the budget allows no further call."""
