@@ -179,34 +179,17 @@ class Endpoint:
         most_bytes: int,
         call: _Call,
     ) -> EndpointReply[T]:
-        ledger = current_ledger()
         while True:
             await call.begin_try()
             entered = self._clock()
             probe = await self._outage.enter()
             call.waited_s += self._clock() - entered
-
             try:
-                queued = time.perf_counter()
-                async with Slot(self._slots) as slot:
-                    started = time.perf_counter()
-                    ledger.slot_wait_s += started - queued
-                    # The outage may have begun while this call queued for a slot.
-                    if self._outage.is_shut and not probe:
-                        continue
+                tried = await self._try_in_slot(path, content, read, most_bytes, call, probe=probe)
+                if tried is None:
+                    continue
 
-                    sent_at = self._clock()
-                    async with self.load.calling(self._breaker.admit()) as exchange:
-                        call.is_out = True
-                        outcome = await self._try(path, content, read, most_bytes)
-                        # After a setback the slot is kept, so waiting calls first see its effects.
-                        if not isinstance(outcome, Setback):
-                            await slot.pass_on()
-
-                        call.is_out = False
-
-                    latency = exchange.seconds()
-
+                outcome, sent_at, latency = tried
                 if not isinstance(outcome, Setback):
                     self._outage.note_success()
                     last_setback = None if call.setback is None else call.setback.what
@@ -223,10 +206,41 @@ class Endpoint:
                 if probe:
                     self._outage.leave()
 
-            # Outside of the block above: a wait between tries must not hold a slot.
+            # Outside of the block above: a wait between tries must not delay other callers.
             if wait:
                 await self._sleep(wait)
                 call.waited_s += wait
+
+    async def _try_in_slot(
+        self,
+        path: str,
+        content: bytes,
+        read: Callable[[Mapping[str, Any]], T],
+        most_bytes: int,
+        call: _Call,
+        *,
+        probe: bool,
+    ) -> tuple[T | Setback, float, float] | None:
+        """One try in a slot, when it was sent, and its latency; None if an outage began while the
+        call queued for the slot.
+        """
+        queued = time.perf_counter()
+        async with Slot(self._slots) as slot:
+            current_ledger().slot_wait_s += time.perf_counter() - queued
+            if self._outage.is_shut and not probe:
+                return None
+
+            sent_at = self._clock()
+            async with self.load.calling(self._breaker.admit()) as exchange:
+                call.is_out = True
+                outcome = await self._try(path, content, read, most_bytes)
+                # After a setback the slot is kept, so waiting calls first see its effects.
+                if not isinstance(outcome, Setback):
+                    await slot.pass_on()
+
+                call.is_out = False
+
+            return outcome, sent_at, exchange.seconds()
 
     def _wait_after(self, setback: Setback, call: _Call, *, sent_at: float, probe: bool) -> float:
         """Seconds before the next try, besides an outage. Raises `ModelError` if there is none."""
