@@ -59,7 +59,7 @@ def test_similarities_are_clipped_to_0_and_1() -> None:
 
 
 class Shortest(Reranker):
-    """A custom reranker: the shorter a text, the better."""
+    """A custom reranker that prefers short texts."""
 
     async def scores(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
         return [-float(len(candidate.text)) for candidate in candidates]

@@ -37,7 +37,7 @@ class WordHashes(Embedder):
 
 
 class SharedWords(Reranker):
-    """The more words of the question a text holds, the better."""
+    """Scores a text by the words that it shares with the question."""
 
     async def scores(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
         asked = set(query.lower().split())
