@@ -215,7 +215,8 @@ async def measure_mem0() -> None:
 
 
 def locomo() -> None:
-    from memeval.datasets.granularity import Granularity, chunks
+    from memeval.config.schema import GranularityConfig
+    from memeval.datasets.granularity import chunks
     from memeval.datasets.locate import build as build_dataset
 
     path = Path(os.environ.get("MEMEVAL_DATA_DIR", "data")) / "locomo" / "locomo10.json"
@@ -225,7 +226,7 @@ def locomo() -> None:
 
     dataset = build_dataset("locomo", Path(), path=str(path), categories=(1, 2, 3, 4))
     cases = list(dataset.cases())
-    turns = [chunks(case, Granularity("turn")) for case in cases]
+    turns = [chunks(case, GranularityConfig("turn")) for case in cases]
     questions = sum(len(case.questions) for case in cases)
     print(f"\nLoCoMo, without the reader: {sum(map(len, turns))} turns, {questions} questions")
     print(

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memeval.config.schema import GranularityConfig
 from memeval.datasets.contract import GRANULARITIES, OBSERVATION, SUMMARY
-from memeval.datasets.granularity import CUTS, Granularity, chunks
+from memeval.datasets.granularity import CUTS, chunks
 from memeval.datasets.locomo.adapter import Locomo
 from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
@@ -44,7 +45,7 @@ CASE = case_of(
 def told(case: EvalCase, name: str) -> list[tuple[str, str, tuple[str, ...]]]:
     return [
         (chunk.chunk_id, chunk.session_id, chunk.turn_ids)
-        for chunk in chunks(case, Granularity(name))
+        for chunk in chunks(case, GranularityConfig(name))
     ]
 
 
@@ -63,7 +64,7 @@ def test_sessions_and_turns_are_chunks_with_their_own_ids() -> None:
         "D2:2",
     ]
     assert (
-        chunks(CASE, Granularity("session"))[0].content
+        chunks(CASE, GranularityConfig("session"))[0].content
         == "Ann: a1\nAnn: a2\nBob: b1\nBob: b2\nAnn: bye"
     )
 
@@ -78,7 +79,7 @@ def test_rounds_are_opened_by_the_first_speaker_and_closed_by_the_other() -> Non
 
 
 def test_round_across_sessions_has_the_later_date() -> None:
-    crossing = chunks(CASE, Granularity("round"))[2]
+    crossing = chunks(CASE, GranularityConfig("round"))[2]
     assert crossing.time == START + timedelta(days=2)
     assert crossing.content == "Ann: bye\nBob: b3"
     assert crossing.speakers == ("Ann", "Bob")
@@ -120,7 +121,7 @@ def test_calls_and_results_of_tools_belong_to_the_event_before_them() -> None:
         ("D1:6",),
         ("D2:1",),
     ]
-    assert chunks(case, Granularity("event"))[2].content == "Bob: 2\ntool: 3\ntool: 4"
+    assert chunks(case, GranularityConfig("event"))[2].content == "Bob: 2\ntool: 3\ntool: 4"
 
 
 def test_captions_are_part_of_the_content_and_dates_are_not() -> None:
@@ -128,21 +129,21 @@ def test_captions_are_part_of_the_content_and_dates_are_not() -> None:
     turn = replace(case.sessions[0].turns[0], caption="a red kayak")
     case = replace(case, sessions=(replace(case.sessions[0], turns=(turn,)),))
     for name in ("session", "turn", "round"):
-        (chunk,) = chunks(case, Granularity(name))
+        (chunk,) = chunks(case, GranularityConfig(name))
         assert chunk.content == "Ann: look [shares an image: a red kayak]"
         assert chunk.text == "[1:56 pm on 9 May 2023] Ann: look [shares an image: a red kayak]"
 
 
 def test_chunks_are_cut_between_turns_and_repeat_whole_turns() -> None:
     case = case_of([("A", "one two"), ("B", "three four"), ("A", "five six"), ("B", "seven eight")])
-    cut = chunks(case, Granularity("chunk", size=8, overlap=4))
+    cut = chunks(case, GranularityConfig("chunk", size=8, overlap=4))
     assert [chunk.content for chunk in cut] == [
         "A: one two\nB: three four",
         "B: three four\nA: five six",
         "A: five six\nB: seven eight",
     ]
     assert [chunk.chunk_id for chunk in cut] == ["s1.1", "s1.2", "s1.3"]
-    assert [chunk.content for chunk in chunks(case, Granularity("chunk", size=8))] == [
+    assert [chunk.content for chunk in chunks(case, GranularityConfig("chunk", size=8))] == [
         "A: one two\nB: three four",
         "A: five six\nB: seven eight",
     ]
@@ -150,7 +151,7 @@ def test_chunks_are_cut_between_turns_and_repeat_whole_turns() -> None:
 
 def test_a_long_turn_is_split_between_words_under_its_speaker() -> None:
     case = case_of([("A", "hi"), ("B", "one two three four five six seven"), ("A", "bye")])
-    cut = chunks(case, Granularity("chunk", size=6, overlap=2))
+    cut = chunks(case, GranularityConfig("chunk", size=6, overlap=2))
     assert [(chunk.content, chunk.turn_ids) for chunk in cut] == [
         ("A: hi", ("D1:1",)),
         ("B: one two three four", ("D1:2",)),
@@ -163,7 +164,9 @@ def test_a_long_turn_is_split_between_words_under_its_speaker() -> None:
 def test_a_turn_without_words_is_kept() -> None:
     assert [
         chunk.turn_ids
-        for chunk in chunks(case_of([("Ann", ""), ("Bob", " \n")]), Granularity("chunk", size=1))
+        for chunk in chunks(
+            case_of([("Ann", ""), ("Bob", " \n")]), GranularityConfig("chunk", size=1)
+        )
     ] == [
         ("D1:1",),
         ("D1:2",),
@@ -173,18 +176,21 @@ def test_a_turn_without_words_is_kept() -> None:
 @pytest.mark.parametrize(
     ("granularity", "message"),
     [
-        (Granularity("turns"), "unknown granularity 'turns'. Did you mean: turn?"),
-        (Granularity("chunk"), "granularity=chunk needs a size of one token or more, not None"),
-        (Granularity("chunk", 0), "not 0"),
+        (GranularityConfig("turns"), "unknown granularity 'turns'. Did you mean: turn?"),
         (
-            Granularity("chunk", 10, 10),
+            GranularityConfig("chunk"),
+            "granularity=chunk needs a size of one token or more, not None",
+        ),
+        (GranularityConfig("chunk", 0), "not 0"),
+        (
+            GranularityConfig("chunk", 10, 10),
             "the overlap must be from 0 to less than the size of 10 tokens, not 10",
         ),
-        (Granularity("chunk", 10, -1), "not -1"),
-        (Granularity("turn", 10), "granularity=turn has no size and no overlap"),
+        (GranularityConfig("chunk", 10, -1), "not -1"),
+        (GranularityConfig("turn", 10), "granularity=turn has no size and no overlap"),
     ],
 )
-def test_invalid_granularity_is_refused(granularity: Granularity, message: str) -> None:
+def test_invalid_granularity_is_refused(granularity: GranularityConfig, message: str) -> None:
     with pytest.raises(UserError) as caught:
         chunks(CASE, granularity)
     assert message in str(caught.value)
@@ -198,17 +204,19 @@ CASES = st.lists(
     min_size=1,
     max_size=4,
 ).map(lambda sessions: case_of(*sessions))
-SETTINGS = st.sampled_from(sorted(set(GRANULARITIES) - {"chunk"})).map(Granularity) | st.integers(
-    1, 20
-).flatmap(
-    lambda size: st.integers(0, size - 1).map(lambda overlap: Granularity("chunk", size, overlap))
+SETTINGS = st.sampled_from(sorted(set(GRANULARITIES) - {"chunk"})).map(
+    GranularityConfig
+) | st.integers(1, 20).flatmap(
+    lambda size: st.integers(0, size - 1).map(
+        lambda overlap: GranularityConfig("chunk", size, overlap)
+    )
 )
 
 
 @pytest.mark.slow
 @given(CASES, SETTINGS)
 def test_every_granularity_covers_every_turn_in_order(
-    case: EvalCase, granularity: Granularity
+    case: EvalCase, granularity: GranularityConfig
 ) -> None:
     cut = chunks(case, granularity)
     turns = {turn.turn_id: turn for session in case.sessions for turn in session.turns}
@@ -239,7 +247,7 @@ def test_chunks_hold_at_most_their_size_and_lose_no_word(
     case: EvalCase, size: int, data: st.DataObject
 ) -> None:
     overlap = data.draw(st.integers(0, size - 1))
-    cut = chunks(case, Granularity("chunk", size, overlap))
+    cut = chunks(case, GranularityConfig("chunk", size, overlap))
     for chunk in cut:
         words = [word for line in lines(chunk) for word in line.partition(":")[2].split()]
         assert count_tokens(chunk.content) <= size or len(words) <= 1
@@ -258,7 +266,7 @@ def test_chunks_hold_at_most_their_size_and_lose_no_word(
 @pytest.mark.slow
 @given(CASES, st.integers(1, 20))
 def test_without_overlap_no_word_is_repeated(case: EvalCase, size: int) -> None:
-    cut = chunks(case, Granularity("chunk", size))
+    cut = chunks(case, GranularityConfig("chunk", size))
     everything = [
         word for session in case.sessions for turn in session.turns for word in turn.text.split()
     ]
@@ -277,7 +285,7 @@ def lines(chunk: MemoryChunk) -> list[str]:
 @pytest.mark.real_data
 def test_rounds_of_locomo_have_the_expected_numbers(data_dir: Path) -> None:
     dataset = Locomo(data_dir / "locomo/locomo10.json", info=DATASETS["locomo"])
-    cut = [chunks(case, Granularity("round")) for case in dataset.cases()]
+    cut = [chunks(case, GranularityConfig("round")) for case in dataset.cases()]
     assert [len(rounds) for rounds in cut] == [
         209,
         184,
@@ -307,7 +315,9 @@ def test_evidence_of_locomo_by_the_rule_of_cogcanvas(data_dir: Path) -> None:
     path = data_dir / "locomo/locomo10.json"
     turns = {
         case.case_id: {
-            turn_id for chunk in chunks(case, Granularity("round")) for turn_id in chunk.turn_ids
+            turn_id
+            for chunk in chunks(case, GranularityConfig("round"))
+            for turn_id in chunk.turn_ids
         }
         for case in Locomo(path, info=DATASETS["locomo"]).cases()
     }
@@ -328,10 +338,10 @@ def test_chunks_do_not_depend_on_questions_and_have_session_dates(data_dir: Path
     case = next(Locomo(data_dir / "locomo/locomo10.json", info=DATASETS["locomo"]).cases())
     bare = replace(case, questions=())
     for granularity in (
-        Granularity("session"),
-        Granularity("turn"),
-        Granularity("round"),
-        Granularity("chunk", 256, 32),
+        GranularityConfig("session"),
+        GranularityConfig("turn"),
+        GranularityConfig("round"),
+        GranularityConfig("chunk", 256, 32),
     ):
         assert chunks(case, granularity) == chunks(bare, granularity)
         starts = {session.started_at for session in case.sessions}

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from memeval.datasets.granularity import Granularity, chunks
+from memeval.config.schema import GranularityConfig
+from memeval.datasets.granularity import chunks
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.pipeline.execute.compression import plan_compressions
@@ -59,7 +60,7 @@ def read(folder: Path, **changes: Any) -> EvalCase:
 
 
 def cut(case: EvalCase, name: str) -> list[MemoryChunk]:
-    return chunks(case, Granularity(name))
+    return chunks(case, GranularityConfig(name))
 
 
 def test_a_summary_covers_the_turns_of_its_session(tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_mc10_has_summaries_and_no_observations() -> None:
     words = ["dataset=demo_locomo_mc10", "granularity=summary", "tracking=none"]
     cell = open_cell(compose_config(words), "")
     case = next(iter(cell.dataset.cases()))
-    summaries = chunks(case, cell.granularity)
+    summaries = chunks(case, cell.config.granularity)
     assert len(summaries) == len(case.sessions)
     assert {turn for chunk in summaries for turn in chunk.turn_ids} == {
         turn.turn_id for session in case.sessions for turn in session.turns

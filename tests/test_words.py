@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.datasets.granularity import Granularity, chunks
+from memeval.config.schema import GranularityConfig
+from memeval.datasets.granularity import chunks
 from memeval.datasets.lint.words import gold_runs, spaced
 from memeval.llm.tokens import count_tokens
 from memeval.metrics.answer import METRICS, answer_metrics
@@ -216,7 +217,7 @@ def test_each_chinese_character_is_a_token() -> None:
 def test_a_long_chinese_turn_is_cut_and_its_chunks_overlap() -> None:
     turn = Turn(turn_id="t", speaker="安", text="很长的话" * 100, time=None)
     case = EvalCase("c", (Session("s", None, (turn,)),), ())
-    parts = chunks(case, Granularity("chunk", size=64, overlap=16))
+    parts = chunks(case, GranularityConfig("chunk", size=64, overlap=16))
     assert len(parts) > 5
     assert max(count_tokens(part.content) for part in parts) <= 64
 

@@ -12,6 +12,7 @@ from itertools import accumulate
 
 from msgspec import Struct
 
+from memeval.config.schema import GranularityConfig
 from memeval.errors import UserError, unknown
 from memeval.llm.tokens import count_tokens
 from memeval.records import TOOL_SPEAKER, EvalCase, MemoryChunk, Session, Turn
@@ -21,24 +22,7 @@ WITH_SPEAKERS = ("session", "round", "event", "turn")
 WORD = re.compile(rf"[{BY_CHARACTER}]|[^\s{BY_CHARACTER}]+")
 
 
-class Granularity(Struct, frozen=True):
-    """The way in which a case is cut into chunks."""
-
-    name: str
-    """`session`, `round`, `event`, `turn` or `chunk`; `summary` or `observation` for a data set's
-    own texts about its sessions.
-    """
-    size: int | None = None
-    """Maximum number of tokens of a chunk; only for `chunk`."""
-    overlap: int | None = None
-    """Maximum tokens that a chunk repeats from the previous one; only for `chunk`, by default 0."""
-    speakers: bool = True
-    """Whether a chunk names the speakers, with one line per turn. Otherwise single spaces join the
-    turns' texts. `chunk` always names the speakers.
-    """
-
-
-def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
+def chunks(case: EvalCase, granularity: GranularityConfig) -> list[MemoryChunk]:
     """The chunks of a case, in the order in which they are ingested."""
     if granularity.name not in CUTS:
         raise unknown("granularity", granularity.name, CUTS)
@@ -62,7 +46,7 @@ def has_chunks(case: EvalCase, name: str) -> bool:
     shows; always true for other granularities.
     """
     is_own = name in ("summary", "observation")
-    return not is_own or any(CUTS[name](case, Granularity(name)))
+    return not is_own or any(CUTS[name](case, GranularityConfig(name)))
 
 
 def line(turn: Turn) -> str:
@@ -70,7 +54,7 @@ def line(turn: Turn) -> str:
     return f"{turn.speaker}: {with_caption(turn)}"
 
 
-def _by_session(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+def _by_session(case: EvalCase, granularity: GranularityConfig) -> Iterator[MemoryChunk]:
     """Skips sessions without turns. With `speakers=false` such a session is an empty chunk, because
     the protocols that leave speakers out count it.
     """
@@ -79,13 +63,13 @@ def _by_session(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChun
             yield _whole(session.session_id, session, session.turns, granularity)
 
 
-def _by_turn(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+def _by_turn(case: EvalCase, granularity: GranularityConfig) -> Iterator[MemoryChunk]:
     for session in case.sessions:
         for turn in session.turns:
             yield _whole(turn.turn_id, session, [turn], granularity)
 
 
-def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+def _by_round(case: EvalCase, granularity: GranularityConfig) -> Iterator[MemoryChunk]:
     """CogCanvas' merged turns (arXiv 2601.00821), over the concatenated sessions.
 
     The first speaker's turn opens or joins a round. The other's turn closes it, or is a round
@@ -123,7 +107,7 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
         yield _whole(f"x{number}", session, members, granularity, first)
 
 
-def _by_event(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+def _by_event(case: EvalCase, granularity: GranularityConfig) -> Iterator[MemoryChunk]:
     """Each turn of a speaker, with the calls and results of tools that follow it in the session."""
     for session in case.sessions:
         events: list[list[Turn]] = []
@@ -137,7 +121,7 @@ def _by_event(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
             yield _whole(turns[0].turn_id, session, turns, granularity)
 
 
-def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+def _by_size(case: EvalCase, granularity: GranularityConfig) -> Iterator[MemoryChunk]:
     """Chunks of at most `size` tokens that never span sessions.
 
     They are cut between turns. A turn longer than `size` is split between words, and each part
@@ -161,7 +145,7 @@ def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
             yield _chunk(f"{session.session_id}.{number}", session, turns, content)
 
 
-def _by_summary(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
+def _by_summary(case: EvalCase, _: GranularityConfig) -> Iterator[MemoryChunk]:
     """The data set's summary of each session, in place of all its turns."""
     for session in case.sessions:
         if session.summary:
@@ -169,7 +153,7 @@ def _by_summary(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
             yield _chunk(chunk_id, session, session.turns, session.summary)
 
 
-def _by_observation(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
+def _by_observation(case: EvalCase, _: GranularityConfig) -> Iterator[MemoryChunk]:
     """The data set's observations, each in place of the turns that it is based on."""
     for session in case.sessions:
         for number, observation in enumerate(session.observations, start=1):
@@ -183,7 +167,7 @@ def _by_observation(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
             )
 
 
-CUTS: Mapping[str, Callable[[EvalCase, Granularity], Iterator[MemoryChunk]]] = {
+CUTS: Mapping[str, Callable[[EvalCase, GranularityConfig], Iterator[MemoryChunk]]] = {
     "session": _by_session,
     "round": _by_round,
     "event": _by_event,
@@ -198,7 +182,7 @@ def _whole(
     chunk_id: str,
     session: Session,
     turns: Sequence[Turn],
-    granularity: Granularity,
+    granularity: GranularityConfig,
     first: Turn | None = None,
 ) -> MemoryChunk:
     """A chunk of whole turns, with or without speakers."""

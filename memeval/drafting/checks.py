@@ -39,7 +39,7 @@ class Checker:
         self.usages: list[Usage] = []
         self._cell, self._models, self._case = cell, models, case
         self._estimate_only = estimate_only
-        self._chunks = chunks(case, cell.granularity)
+        self._chunks = chunks(case, cell.config.granularity)
         self._memories: dict[tuple[str, int], MemorySystem] = {}
         self._building = asyncio.Lock()
         self._rows: dict[tuple[str, tuple[str, ...], str], VerdictRow] = {}

@@ -6,14 +6,14 @@ rows, even under the same key.
 
 import json
 import shutil
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
 from memeval.config.paths import outputs_dir
-from memeval.datasets.granularity import Granularity, chunks
+from memeval.datasets.granularity import chunks
 from memeval.errors import UserError
 from memeval.packages.data import PackagedData, data_of
 from memeval.packages.environment import packed_prices
@@ -128,10 +128,9 @@ def _restored(record: Record, question: EvalQuestion) -> str:
 
 def _restore_texts(run: Run, data: PackagedData) -> None:
     """Restores the texts of chunks, cut by the run's granularity, and of questions."""
-    granularity = Granularity(**asdict(data.config.granularity))
     known: dict[str, str] = {}
     for case in data.cases.values():
-        for chunk in chunks(case, granularity):
+        for chunk in chunks(case, data.config.granularity):
             known[reference(chunk.text)] = chunk.text
         for question in case.questions:
             known[reference(question.text)] = question.text

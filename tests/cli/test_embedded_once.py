@@ -10,7 +10,8 @@ import pytest
 from command_line import completed, runs
 from doubles.endpoint import ScriptedEndpoint
 
-from memeval.datasets.granularity import Granularity, chunks
+from memeval.config.schema import GranularityConfig
+from memeval.datasets.granularity import chunks
 from memeval.datasets.locate import build
 
 pytestmark = pytest.mark.slow
@@ -52,7 +53,9 @@ def test_recurring_sessions_with_different_dates_are_embedded_once(
     tmp_path: Path, data_dir: Path
 ) -> None:
     cases = list(islice(build("longmemeval_s", data_dir).cases(), HISTORIES))
-    units = [chunk.content for case in cases for chunk in chunks(case, Granularity("session"))]
+    units = [
+        chunk.content for case in cases for chunk in chunks(case, GranularityConfig("session"))
+    ]
     words = (
         "dataset=longmemeval_s",
         f"dataset.limit_cases={HISTORIES}",

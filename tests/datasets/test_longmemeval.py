@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from longmemeval_samples import SEA, TEA, item, opened, write
 
+from memeval.config.schema import GranularityConfig
 from memeval.datasets.contract import Dataset
-from memeval.datasets.granularity import Granularity, chunks
+from memeval.datasets.granularity import chunks
 from memeval.datasets.locate import build
 from memeval.datasets.longmemeval.schema import ABILITIES, parse_date
 from memeval.records import EvalCase
@@ -129,7 +130,7 @@ def test_roles_user_drops_the_assistant_and_keeps_turn_numbers(tmp_path: Path) -
     assert case.questions[0].evidence == ("s2:1",)
     assert dataset.notes() == ("sessions: 1 hold no turn of dataset.roles=user",)
     named, plain = (
-        chunks(case, Granularity("session", speakers=speakers)) for speakers in (True, False)
+        chunks(case, GranularityConfig("session", speakers=speakers)) for speakers in (True, False)
     )
     assert [unit.content for unit in named] == ["user: I sold the teapot.\nuser: For nine pounds."]
     assert [unit.content for unit in plain] == ["", "I sold the teapot. For nine pounds."]
@@ -137,7 +138,7 @@ def test_roles_user_drops_the_assistant_and_keeps_turn_numbers(tmp_path: Path) -
 
 
 def test_a_round_ends_with_the_reply(tmp_path: Path) -> None:
-    units = chunks(only(tmp_path), Granularity("round"))
+    units = chunks(only(tmp_path), GranularityConfig("round"))
     assert [unit.turn_ids for unit in units] == [("s1:1", "s1:2"), ("s2:1", "s2:2"), ("s2:3",)]
 
 

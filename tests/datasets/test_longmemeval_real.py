@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from memeval.config.schema import GranularityConfig
 from memeval.datasets.contract import Dataset
-from memeval.datasets.granularity import Granularity, chunks
+from memeval.datasets.granularity import chunks
 from memeval.datasets.locate import build
 from memeval.datasets.registry import DATASETS
 from memeval.records import EvalCase, EvalQuestion
@@ -168,7 +169,7 @@ def test_official_metrics_of_every_item_match_the_reference(
 def official(
     dataset: Dataset, case: EvalCase, granularity: str, tokens: Tokens, ties: Ties
 ) -> dict[str, float | None]:
-    units = chunks(case, Granularity(granularity, speakers=False))
+    units = chunks(case, GranularityConfig(granularity, speakers=False))
     order, _ = Bm25Index([unit.content for unit in units], tokens).ranking(
         case.questions[0].text, ties
     )

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memeval.datasets.granularity import Granularity, chunks, line
+from memeval.config.schema import GranularityConfig
+from memeval.datasets.granularity import chunks, line
 from memeval.datasets.locate import build
 from memeval.datasets.synthetic.file import positions
 from memeval.errors import UserError
@@ -151,7 +152,7 @@ def test_golds_and_evidence_follow_from_the_shown_turns(given: dict[str, Any]) -
 @pytest.mark.parametrize("tokens", [10, 11, 14, 50, 100, 1_000, 20_000, 200_000])
 def test_haystack_has_the_requested_number_of_tokens(tokens: int) -> None:
     for case in cases(tokens=tokens, n_cases=2):
-        found = sum(count_tokens(unit.content) for unit in chunks(case, Granularity("turn")))
+        found = sum(count_tokens(unit.content) for unit in chunks(case, GranularityConfig("turn")))
         assert tokens - 3 <= found <= tokens
         assert case.questions and all(
             turn.text.strip() for session in case.sessions for turn in session.turns

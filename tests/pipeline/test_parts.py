@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from sample_records import record, verdict
 
-from memeval.datasets.granularity import Granularity
+from memeval.config.schema import GranularityConfig
 from memeval.datasets.granularity import chunks as chunks_of
 from memeval.errors import StorageError
 from memeval.pipeline.execute.compression import compression_points, plan_compressions
@@ -159,7 +159,7 @@ def planned(
 ) -> list[tuple[int, int]]:
     """Pairs of numbers of chunks: after how many the window is cut, and how many it keeps."""
     case = case_of(speakers)
-    chunks = chunks_of(case, Granularity(granularity))
+    chunks = chunks_of(case, GranularityConfig(granularity))
     compressions = plan_compressions(turn=turn, unit=unit, retain=retain, case=case, chunks=chunks)
     return list(compressions.items())
 
@@ -169,10 +169,10 @@ def planned(
 def test_chunks_of_another_user_do_not_count_for_compression(unit: str, retain: int) -> None:
     """The other user's chunks come first; the window is cut as if they did not exist."""
     case = replace(case_of(TALK), others=(Session("s0", None, case_of("abababab").turns),))
-    chunks = chunks_of(case, Granularity("turn"))
+    chunks = chunks_of(case, GranularityConfig("turn"))
     words = {"turn": "middle", "unit": unit, "retain": retain}
     alone = plan_compressions(**words, case=case, chunks=chunks)
-    both = with_other_user(case, chunks, Granularity("turn"))
+    both = with_other_user(case, chunks, GranularityConfig("turn"))
     shared = plan_compressions(**words, case=case, chunks=both)
     assert shared == {8 + after: keeps for after, keeps in alone.items()} != {}
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from memeval.datasets.granularity import Granularity, chunks
+from memeval.config.schema import GranularityConfig
+from memeval.datasets.granularity import chunks
 from memeval.datasets.locate import build as open_data
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.memory_prompts import SummarisePrompt
@@ -26,7 +27,7 @@ BUDGET = 512
 
 def demo() -> tuple[EvalCase, list[MemoryChunk]]:
     case = next(iter(open_data("demo", Path("data")).cases()))
-    return case, chunks(case, Granularity("turn"))
+    return case, chunks(case, GranularityConfig("turn"))
 
 
 def evidence_in(

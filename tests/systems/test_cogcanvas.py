@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memeval.datasets.granularity import Granularity, chunks
+from memeval.config.schema import GranularityConfig
+from memeval.datasets.granularity import chunks
 from memeval.datasets.locate import build as dataset_of
 from memeval.errors import ModelError, UserError
 from memeval.llm.contract import Completion, Prompt
@@ -42,7 +43,7 @@ SAID = datetime(2023, 5, 8, 13, 56)
 @cache
 def demo(granularity: str) -> tuple[tuple[MemoryChunk, ...], ...]:
     return tuple(
-        tuple(chunks(case, Granularity(granularity)))
+        tuple(chunks(case, GranularityConfig(granularity)))
         for case in dataset_of("locomo", Path(), path=str(DEMO), allow_unpinned=True).cases()
     )
 

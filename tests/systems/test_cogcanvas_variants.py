@@ -20,7 +20,8 @@ import yaml
 from doubles.endpoint import ScriptedEndpoint
 from forking import run_command_line
 
-from memeval.datasets.granularity import Granularity, chunks
+from memeval.config.schema import GranularityConfig
+from memeval.datasets.granularity import chunks
 from memeval.datasets.locate import build as dataset_of
 from memeval.llm.contract import AnswerPrompt
 from memeval.llm.memory_prompts import ExtractPrompt
@@ -150,7 +151,7 @@ def sent(name: str) -> Sent:
         )
         assert isinstance(resolved.source, SystemSource)
         system = resolved.source.system_class(resolved.source.settings, parts)
-        units = chunks(case, Granularity("turn"))
+        units = chunks(case, GranularityConfig("turn"))
         await ingest(Watched(system), units, [len(units) // 2], 5)
         for question in case.questions:
             await system.answer(Query(question.text, question.asked_at))
@@ -262,7 +263,7 @@ def test_variants_on_the_command_line_extract_once_per_shared_memory(tmp_path: P
         units = len(
             chunks(
                 next(iter(dataset_of("demo", ROOT / "data").cases())),
-                Granularity("turn"),
+                GranularityConfig("turn"),
             )
         )
         assert units / 10 * 2 <= calls <= units / 10 * 2 + 20, "two passes over batches of ten"

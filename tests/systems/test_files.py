@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from memeval.datasets.granularity import Granularity, chunks
+from memeval.config.schema import GranularityConfig
+from memeval.datasets.granularity import chunks
 from memeval.records import MemoryChunk, Query
 from memeval.systems.base import SystemSettings
 from memeval.systems.files.system import MOST_MATCHES, Files, has_match, lines_of
@@ -21,7 +22,7 @@ from memeval.testing.sample import sample_case
 def files(granularity: str = "turn") -> Files:
     """A `files` system that contains the sample conversation."""
     system = Files(SystemSettings(), None)  # type: ignore[arg-type] - it uses no part
-    for chunk in chunks(sample_case(), Granularity(granularity)):
+    for chunk in chunks(sample_case(), GranularityConfig(granularity)):
         system.ingest(chunk)
 
     system.consolidate()
@@ -65,7 +66,7 @@ def test_grep_can_be_limited_to_a_file(path: str) -> None:
 
 def test_grep_reports_the_number_of_further_matches() -> None:
     system = files()
-    chunk = chunks(sample_case(), Granularity("turn"))[0]
+    chunk = chunks(sample_case(), GranularityConfig("turn"))[0]
     for number in range(100):
         system.ingest(replace(chunk, content=f"Ilse: Quill {number}"))
 
@@ -118,7 +119,7 @@ def test_empty_memory_says_so_and_finds_nothing() -> None:
 
 
 def test_each_line_of_a_session_belongs_to_its_turn() -> None:
-    (first, *_) = chunks(sample_case(), Granularity("session"))
+    (first, *_) = chunks(sample_case(), GranularityConfig("session"))
     assert [line.turn_ids for line in lines_of(first)] == [(f"s1:{n}",) for n in range(1, 5)]
     assert all(line.text.startswith("[") for line in lines_of(first))
 

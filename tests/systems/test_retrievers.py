@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memeval.datasets.granularity import Granularity, chunks
+from memeval.config.schema import GranularityConfig
+from memeval.datasets.granularity import chunks
 from memeval.datasets.locate import build as dataset_of
 from memeval.records import MemoryChunk, Query
 from memeval.systems.retrieval import bm25
@@ -165,7 +166,7 @@ def test_bm25_reproduces_the_reference_ranks_of_conv_26(build: Builder, granular
         for case in dataset_of("locomo", Path(), path=str(LOCOMO), images="none").cases()
         if case.case_id == "conv-26"
     )
-    units = chunks(case, Granularity(granularity))
+    units = chunks(case, GranularityConfig(granularity))
     names = {unit.turn_ids: _reference_name(unit, granularity) for unit in units}
     driver = build("bm25", top_k=20)
     driver.remember(units)

@@ -92,9 +92,9 @@ class Builder:
             return await build.run(self._models.memories, self._models.connections.failed_memories)
 
     def _chunks(self, case: EvalCase) -> list[MemoryChunk]:
-        case_chunks = chunks(case, self._cell.granularity)
+        case_chunks = chunks(case, self._cell.config.granularity)
         if self._cell.config.system.get(TENANTS):
-            return with_other_user(case, case_chunks, self._cell.granularity)
+            return with_other_user(case, case_chunks, self._cell.config.granularity)
 
         return case_chunks
 
@@ -165,7 +165,7 @@ class Builder:
             return
 
         for case in self._cell.dataset.cases():
-            for chunk in chunks(case, self._cell.granularity):
+            for chunk in chunks(case, self._cell.config.granularity):
                 yield chunk.content
 
     def tool_reader(self, watched: Watched, seed: int) -> ToolReader | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from memeval.datasets.granularity import Granularity
+from memeval.config.schema import GranularityConfig
 from memeval.datasets.granularity import chunks as cut
 from memeval.pipeline.execute.timeline import OTHER_USER
 from memeval.records import EvalCase, MemoryChunk
@@ -79,7 +79,7 @@ def _pairs(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[_Pair]:
     that no chunk contains gets the position of the one before, or is left out if it is first.
     """
     speakers = {turn.speaker for turn in case.turns}
-    granularity = Granularity("round" if len(speakers) > 1 else "turn")
+    granularity = GranularityConfig("round" if len(speakers) > 1 else "turn")
     numbers: dict[str, list[int]] = {}
     for number, chunk in enumerate(chunks, start=1):
         for turn_id in chunk.turn_ids:

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memeval.datasets.granularity import Granularity
+from memeval.config.schema import GranularityConfig
 from memeval.datasets.granularity import chunks as cut
 from memeval.errors import UserError
 from memeval.llm.metering import Ledger, current_ledger, metered, totals
@@ -256,7 +256,7 @@ def parts_of(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[TimelinePart
 
 
 def with_other_user(
-    case: EvalCase, chunks: Sequence[MemoryChunk], granularity: Granularity
+    case: EvalCase, chunks: Sequence[MemoryChunk], granularity: GranularityConfig
 ) -> list[MemoryChunk]:
     """A case's chunks for one user, after the chunks of another user of the same store."""
     both = []

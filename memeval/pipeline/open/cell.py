@@ -11,7 +11,6 @@ from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.config.schema import TOOLS, RunConfig
 from memeval.config.settings import TENANTS, TIMEOUT
 from memeval.datasets.contract import Dataset, LoadedDataset
-from memeval.datasets.granularity import Granularity
 from memeval.judges.contract import JudgeSettings
 from memeval.llm.prompts import PromptTemplate
 from memeval.pipeline.open.cell_prompts import Templates
@@ -33,7 +32,6 @@ class Cell(Struct, frozen=True, dict=True):
     loaded: LoadedDataset
     source: Source
     """Source of the answers: a memory system, or a file of another program's answers."""
-    granularity: Granularity
     templates: Templates
     judge_template: PromptTemplate | None
     identity: IdentityInputs

@@ -19,7 +19,6 @@ from memeval.config.plugins import own_file
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, RunConfig
 from memeval.config.settings import SHARED_SETTINGS, read_settings
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
-from memeval.datasets.granularity import Granularity
 from memeval.datasets.locate import build
 from memeval.datasets.settings import CANARY_SETTINGS
 from memeval.errors import UserError
@@ -116,7 +115,6 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
         dataset=dataset,
         loaded=loaded,
         source=source,
-        granularity=Granularity(**asdict(config.granularity)),
         templates=templates,
         judge_template=judge_template,
         identity=structs.replace(identity, digests=digests),
