@@ -112,7 +112,7 @@ async def _first_of(
 
     Raises `UserError` if none is found, and `UnrecognisedToolsError` immediately.
     """
-    tasks = [asyncio.ensure_future(attempt) for attempt in tries.values()]
+    tasks = list(map(asyncio.ensure_future, tries.values()))
     try:
         for task in tasks if in_order else asyncio.as_completed(tasks):
             try:
@@ -128,11 +128,15 @@ async def _first_of(
         # Awaits all tasks: asyncio reports exceptions that were never retrieved.
         ended = await asyncio.gather(*tasks, return_exceptions=True)
 
-    reasons = [one_line(str(error), 200) for error in ended]
-    if len(set(reasons)) == 1:
-        raise UserError(reasons[0])
+    reasons, hints = set(), []
+    for contract, error in zip(tries, ended, strict=True):
+        reason = one_line(str(error), 200)
+        reasons.add(reason)
+        hints.append(f"{contract}: {reason}")
 
-    hints = [f"{contract}: {reason}" for contract, reason in zip(tries, reasons, strict=True)]
+    if len(reasons) == 1:
+        raise UserError(reasons.pop())
+
     raise UserError(f"{name} did not reply properly in any protocol that check knows", *hints)
 
 
