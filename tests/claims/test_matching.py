@@ -93,8 +93,8 @@ def test_a_run_of_the_same_protocol_is_comparable() -> None:
     [
         ({"data_sha256": "00" * 32}, "a different data file"),
         ({"labels": "corrected"}, "labels: original here, corrected there"),
-        ({"questions": 41}, "questions: 40 here, 41 there"),
-        ({"categories": (1, 2, 3, 5)}, "questions: 44 here, 40 there"),
+        ({"questions": 41}, "number of questions: 40 here, 41 there"),
+        ({"categories": (1, 2, 3, 5)}, "number of questions: 44 here, 40 there"),
         ({"averaged": "cases"}, "averaged over conversations there"),
         ({"judge_model": "large"}, "judge model: small here, large there"),
         ({"judge_prompt_sha256": "ef" * 32}, "the judge's prompt"),
@@ -123,6 +123,8 @@ def test_different_protocol_is_not_comparable(changes: dict[str, Any], words: st
 def test_undisclosed_protocol_gives_no_verdict(changes: dict[str, Any]) -> None:
     (match,) = match_claim(claim(**changes), run())
     assert match.verdict == "can't be said" and len(match.reasons) == 1
+    if "questions" in changes:
+        assert match.reasons == ["the source does not state the number of questions"]
 
 
 def test_custom_judge_prompt_cannot_be_checked() -> None:

@@ -20,7 +20,7 @@ _PART_OF = {
     "judgings of each answer": DifferingPart.JUDGE,
     "categories": DifferingPart.CATEGORIES,
     "average": DifferingPart.AVERAGE,
-    "questions": DifferingPart.QUESTIONS,
+    "number of questions": DifferingPart.QUESTIONS,
     "data": DifferingPart.FILE,
     "labels": DifferingPart.FILE,
     "k": DifferingPart.K,

@@ -201,7 +201,7 @@ def _questions(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -
         rows = summary.categories
 
     claimed = None if protocol.questions is None else f"{protocol.questions:,}"
-    return _stated_aspect("questions", claimed, f"{sum(row.n for row in rows):,}")
+    return _stated_aspect("number of questions", claimed, f"{sum(row.n for row in rows):,}")
 
 
 def _categories(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) -> Aspect:
