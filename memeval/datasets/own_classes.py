@@ -1,13 +1,13 @@
 """Data set classes that are not memeval's own: their failures, and the cases that they give."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from msgspec import ValidationError, to_builtins
 
 from memeval.config.classes import located_error
 from memeval.errors import MemevalError, UserError
-from memeval.records import EvalCase
+from memeval.records import EvalCase, EvalQuestion
 from memeval.text.shown import one_line, some_of
 from memeval.text.typed import convert, fault_in
 
@@ -48,20 +48,26 @@ def checked(dataset: object, case: object) -> EvalCase:
 
     turn_ids = case.turn_ids
     for question in case.questions:
-        name = one_line(question.question_id, 60)
-        if unknown := set(question.evidence) - turn_ids:
-            raise UserError(
-                f"{where}: the evidence of question {name} names turns that are not in the case: "
-                f"{one_line(some_of(sorted(unknown), 3), 100)}"
-            )
-
-        right, needs_one = set(question.right_choices), question.choices and question.answerable
-        if not right <= set(range(len(question.choices))) or (needs_one and not right):
-            raise UserError(
-                f"{where}: right_choices of question {name} must name one of its choices, from 0"
-            )
+        if fault := _fault_of(question, turn_ids):
+            raise UserError(f"{where}: question {one_line(question.question_id, 60)}: {fault}")
 
     return case
+
+
+def _fault_of(question: EvalQuestion, turn_ids: Collection[str]) -> str:
+    """Why a question can't be asked of a case with these turns; empty if it can."""
+    if unknown := set(question.evidence).difference(turn_ids):
+        shown = one_line(some_of(sorted(unknown), 3), 100)
+        return f"its evidence names turns that are not in the case: {shown}"
+
+    if question.choices:
+        right = set(question.right_choices)
+        is_lacking = question.answerable and not right
+        is_many = len(right) > 1 and not question.multi_select
+        if is_lacking or is_many or not right <= set(range(len(question.choices))):
+            return "right_choices must name one choice, from 0; several with multi_select=True"
+
+    return ""
 
 
 def _named(dataset: object, method: str) -> str:

@@ -57,10 +57,17 @@ def with_question(**members: Any) -> Callable[[], EvalCase]:
         # The judge accepted each of its letters: an accuracy of 100 %.
         (with_question(gold="x"), r": case a: questions\[0\].gold: expected `array`, got `str`"),
         (with_question(text=5), r": case a: questions\[0\].text: expected `str`, got `int`"),
-        (with_question(evidence=("t1", "t2")), ": case a: .* question q names turns .*: t2"),
+        (
+            with_question(evidence=("t1", "t2")),
+            ": case a: question q: its evidence names turns .*: t2",
+        ),
         # Each answer counted as wrong.
-        (with_question(choices=("x", "y")), ": case a: right_choices of question q must name one"),
-        (with_question(choices=("x", "y"), right_choices=(2,)), ": case a: right_choices of .* q"),
+        (with_question(choices=("x", "y")), ": case a: question q: right_choices must"),
+        (
+            with_question(choices=("x", "y"), right_choices=(2,)),
+            ": case a: question q: right_choices",
+        ),
+        (with_question(choices=("x", "y"), right_choices=(0, 1)), ": case a: .*multi_select=True"),
     ],
 )
 def test_cases_of_a_class_are_checked(made: Callable[[], Any], told: str) -> None:
