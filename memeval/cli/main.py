@@ -27,8 +27,6 @@ OWN_HELP = set(COMMANDS) - {"run", "plan", "prepare", "evaluate"}
 """Commands that describe their own arguments; the others take those of a run."""
 COMPLETED = {*COMMANDS} - OWN_HELP | {"check", "gate", "register"}
 """Commands whose settings a shell completes, as it does those of `judge probe`."""
-CONTINUE = ("run", "prepare", "evaluate", "data", "gate", "judge", "board", "store")
-"""Commands that keep the work that they finished, and continue it if they are repeated."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of an output that can't be written, such as a file on a full disk."""
 HELP = ("help", "-h", "--help")
@@ -117,15 +115,10 @@ def load(path: str) -> Any:
 
 
 def _what_is_left(arguments: Sequence[str]) -> str:
-    """Lines about what a stopped command leaves: finished work, and replies that are lost."""
     # Loaded here: loading asyncio takes longer than `--help` may take.
-    from memeval.runs.interrupt import describe_lost
+    from memeval.runs.interrupt import describe_left
 
-    kept = ""
-    if not arguments or arguments[0] in CONTINUE or arguments[0] not in COMMANDS:
-        kept = "\n  finished work is kept; the same command continues it"
-
-    return kept + describe_lost()
+    return describe_left("".join(arguments[:1]))
 
 
 def _answer_help(arguments: list[str]) -> bool:

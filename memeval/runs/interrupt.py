@@ -28,6 +28,11 @@ BLOCKED_S = 0.3
 """Time limit for the main thread to act on a Ctrl-C before another thread does it."""
 LEAVING_S = 3.0
 """Maximum time for which leftover threads of other code keep a finished process alive."""
+KEEP_NOTHING = frozenset(
+    "check claims compare explain export history init label lint list pack register show table ui "
+    "unpack verify".split()
+)
+"""Commands without work that they could continue."""
 DISCARD = "memeval-discard"
 """Name of the threads that delete a system's data on a server: they are waited for."""
 
@@ -237,12 +242,18 @@ def report_waiting() -> None:
 
 def end_now() -> None:
     """Ends the process immediately. Rows are on disk already; the publisher ends on its own."""
-    lost = describe_lost(all_under_way=True)
-    say(
-        "\nmemeval: stopped immediately. Finished work is kept; the same command continues it."
-        f"{lost}"
-    )
+    left = describe_left("".join(sys.argv[1:2]), all_under_way=True)
+    say(f"\nmemeval: stopped immediately{left}")
     os._exit(exit_status())
+
+
+def describe_left(command: str, *, all_under_way: bool = False) -> str:
+    """Lines about what a stopped command leaves: finished work, and replies that are lost."""
+    lost = describe_lost(all_under_way=all_under_way)
+    if command in KEEP_NOTHING:
+        return lost
+
+    return f"\n  finished work is kept; the same command continues it{lost}"
 
 
 def describe_lost(*, all_under_way: bool = False) -> str:
