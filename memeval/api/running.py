@@ -46,8 +46,7 @@ async def arun(*overrides: str, progress: bool = True, **settings: Any) -> Finis
 def single_run_words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
     """The overrides of one run. Raises `UserError` for those of a sweep, and for other types."""
     check_words(overrides)
-    words = [*reorder_arguments(overrides), *as_overrides(settings)]
-    several = [word for word in words if word in MULTIRUN or word.startswith("hydra/launcher=")]
+    several = [word for word in overrides if word in MULTIRUN]
     for name, value in settings.items():
         # The name of an option has no comma; other values may have one.
         if isinstance(value, str) and "," in value and (conf_dir() / name).is_dir():
@@ -55,11 +54,11 @@ def single_run_words(overrides: Sequence[str], settings: Mapping[str, Any]) -> l
 
     if several:
         raise UserError(
-            f"run makes one run, but {several[0]} is for several",
+            f"run makes one run, but {several[0]} makes several",
             'use:  memeval.sweep(system="bm25,rag")',
         )
 
-    return words
+    return [*reorder_arguments(overrides), *as_overrides(settings)]
 
 
 def run_here(words: Sequence[str], *, progress: bool) -> FinishedRun:

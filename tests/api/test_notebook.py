@@ -158,14 +158,14 @@ def test_each_of_several_comparisons_can_be_plotted(swept: memeval.Sweep) -> Non
     assert [title.split(" ")[0] for title in titles] == ["accuracy", "token_f1"]
 
 
-@pytest.mark.parametrize("word", ["-m", "--multirun", "hydra/launcher=ray"])
+@pytest.mark.parametrize("word", ["-m", "--multirun"])
 def test_run_refuses_several_runs_and_suggests_sweep(home: object, word: str) -> None:
     with pytest.raises(UserError, match="run makes one run") as caught:
         memeval.run(word, system="bm25,rag", progress=False)
     assert caught.value.hints == ('use:  memeval.sweep(system="bm25,rag")',)
 
     for settings in ({"system": "bm25,rag"}, {"top_k": "5,10"}):
-        with pytest.raises(UserError, match=r"run makes one run, but .* is for several"):
+        with pytest.raises(UserError, match=r"run makes one run, but .* makes several"):
             memeval.run(progress=False, **settings)
 
     async def awaited() -> memeval.Run:
@@ -173,3 +173,5 @@ def test_run_refuses_several_runs_and_suggests_sweep(home: object, word: str) ->
 
     with pytest.raises(UserError, match="run makes one run"):
         asyncio.run(awaited())
+    with pytest.raises(UserError, match="hydra/launcher=ray is for sweeps"):
+        memeval.run("hydra/launcher=ray", progress=False)

@@ -16,8 +16,8 @@ def compose_config(words: Sequence[str]) -> RunConfig:
 
     `--config-dir FOLDER` among the words adds the user's own options.
 
-    Raises `UserError` for anything that Hydra or the schema rejects, and for a sweep's file whose
-    varied settings are not all among the words.
+    Raises `UserError` for anything that Hydra or the schema rejects, for a launcher, and for a
+    sweep's file whose varied settings are not all among the words.
     """
     from hydra import compose, initialize_config_dir
     from omegaconf import open_dict
@@ -33,6 +33,10 @@ def compose_config(words: Sequence[str]) -> RunConfig:
     register()
     folder, overrides = _config_dir(words)
     check_overrides(overrides)
+    for word in overrides:
+        if word.startswith("hydra/launcher="):
+            raise UserError(f"{one_line(word)} is for sweeps, but this is a single configuration")
+
     search = []
     if folder:
         check_folder(folder)
