@@ -76,7 +76,7 @@ def evaluate(
         outcome = run_alone(job.cell, make_run=job.make_run, quiet=not progress)
         return FinishedRun(job.cell.folder, outcome.complete_summary())
 
-    return in_thread(work).result()
+    return in_thread(work)
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def judge_probe(
 
     words = [*overrides, *as_overrides(settings)]
     work = partial(probe, words, list(map(str, items)), inject=inject, progress=progress)
-    return in_thread(work).result()
+    return in_thread(work)
 
 
 def probe(

@@ -29,7 +29,7 @@ def run(*overrides: str, progress: bool = True, **settings: Any) -> FinishedRun:
     runs, `WorldError` if the disk or the tracking store can't be written.
     """
     words = single_run_words(overrides, settings)
-    return in_thread(partial(run_here, words, progress=progress)).result()
+    return in_thread(partial(run_here, words, progress=progress))
 
 
 async def arun(*overrides: str, progress: bool = True, **settings: Any) -> FinishedRun:

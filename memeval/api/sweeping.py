@@ -160,7 +160,7 @@ def sweep(
     """
     words = _words(overrides, settings)
     work = partial(_sweep, words, progress=progress, keep_going=keep_going)
-    return in_thread(work).result()
+    return in_thread(work)
 
 
 async def asweep(
@@ -186,7 +186,7 @@ def plan(*overrides: str, exact: bool = False, **settings: Any) -> Forecast:
         with _refusals_as_mistakes():
             return forecast_of(words, exact=exact)
 
-    return in_thread(work).result()
+    return in_thread(work)
 
 
 def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:

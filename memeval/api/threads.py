@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from typing import TypeVar
 
 from memeval.config.paths import refusing_paths
@@ -26,17 +26,28 @@ def composing() -> Iterator[None]:
         yield
 
 
-def in_thread(work: Callable[[], T], switch: StopSwitch | None = None) -> Future[T]:
-    """Starts `work` in a new thread. Its `switch` ends it.
+def in_thread(work: Callable[[], T]) -> T:
+    """Returns the result of `work`, done in a new thread.
 
-    The thread is a daemon, so that Ctrl-C in the caller ends the process.
+    At a Ctrl-C in the caller, which a notebook survives, the work ends as after a first Ctrl-C.
     """
+    switch = StopSwitch()
+    future = _start(work, switch)
+    try:
+        return future.result()
+    except KeyboardInterrupt:
+        switch.stop()
+        wait([future])
+        raise
+
+
+def _start(work: Callable[[], T], switch: StopSwitch) -> Future[T]:
+    """Starts `work` in a new thread: a daemon, so that a second Ctrl-C ends the process."""
     future: Future[T] = Future()
 
     def target() -> None:
         try:
-            stoppable = nullcontext() if switch is None else switch.for_this_thread()
-            with refusing_paths(), stoppable:
+            with refusing_paths(), switch.for_this_thread():
                 result = work()
 
             future.set_result(result)
@@ -58,7 +69,7 @@ async def await_thread(work: Callable[[], T]) -> T:
     finish, and finished work is kept.
     """
     switch = StopSwitch()
-    future = asyncio.wrap_future(in_thread(work, switch))
+    future = asyncio.wrap_future(_start(work, switch))
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:

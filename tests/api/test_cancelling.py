@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import threading
 import time
 from pathlib import Path
 
@@ -45,6 +48,22 @@ def test_cancelled_run_finishes_open_calls_and_keeps_them(home: Path) -> None:
 
         finished = memeval.run(*few, progress=False)
         assert finished.valid and endpoint.count() == len(finished.records())
+
+
+def test_an_interrupted_cell_of_a_notebook_makes_no_further_call(home: Path) -> None:
+    with ScriptedEndpoint(latency_s=0.2) as endpoint:
+
+        def interrupt() -> None:
+            asyncio.run(until_asked(endpoint, 6))
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            memeval.run(*words(endpoint, "dataset.limit_cases=2", "seed=6"), progress=False)
+
+        asked = endpoint.count()
+        assert asked < 20
+        assert sum(endpoint.served.values()) == asked, "none is under way"
 
 
 def test_cancelling_one_run_leaves_another_running(home: Path) -> None:
