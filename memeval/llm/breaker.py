@@ -241,6 +241,9 @@ def _way_out(setback: Setback, option: str, role: str) -> str:
     if "the proxy " in setback.what:
         return "check the environment's proxy:  http_proxy, https_proxy, all_proxy, no_proxy"
 
+    if setback.what.startswith("TLS: the certificate of "):
+        return f"check the URL, or name the file of your own authority:  {option}=… SSL_CERT_FILE=…"
+
     return f"check the URL, and that the server is running:  {option}=…"
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import IPv4Address
@@ -19,7 +20,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from memeval.errors import UserError
+from memeval.errors import ModelError, UserError
+from memeval.llm.breaker import Breaker
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 from memeval.llm.faults import FaultKind, Setback, connection_setback
 from memeval.llm.keys import NO_KEY
@@ -323,6 +325,31 @@ def test_endpoint_with_an_untrusted_certificate_gets_no_request(
     told = call_securely(secure, path)
     assert told.startswith("TLS: the certificate of 127.0.0.1 was refused: self-signed certificate")
     assert recorder.requests == []
+
+
+def test_run_that_an_untrusted_certificate_ends_names_the_variable(
+    secure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is running, so the hint must not send the user to look for it."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+
+    async def call() -> None:
+        breaker = Breaker()
+        endpoint = Endpoint(EndpointSettings(secure, "key", 1, 5.0, 0), breaker=breaker)
+
+        async def work() -> None:
+            with suppress(ModelError):
+                await endpoint.post("/embeddings", {}, as_object)
+
+        try:
+            await breaker.run(work(), {secure: "llm.base_url"}, None)
+        finally:
+            await endpoint.aclose()
+
+    with pytest.raises(UserError, match="TLS: the certificate of") as error:
+        asyncio.run(call())
+
+    assert "llm.base_url=… SSL_CERT_FILE=…" in error.value.hints[0]
 
 
 @pytest.mark.parametrize(("content", "reason"), [(None, "No such file"), ("no", "no certificate")])

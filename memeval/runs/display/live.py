@@ -75,7 +75,7 @@ class LiveFigures(Struct):
         """
         parts = []
         if self.under_way and not self.calls:
-            parts.append(f"{self.under_way} calls under way")
+            parts.append(f"{counted(self.under_way, 'call')} under way")
         if self.scored:
             parts.append(f"acc {100 * self.score / self.scored:.1f}")
         if self.calls:
