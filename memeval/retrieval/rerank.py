@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
@@ -124,18 +123,20 @@ class Reordering:
 
         Raises `ModelError` if there is not one finite score for each.
         """
+        import numpy as np
+
         candidates = [
             Candidate(position, self._texts[position], score) for position, score in ranked
         ]
-        scores = list(await self._reranker.scores(query, candidates))
-        if len(scores) != len(candidates):
+        scores = np.asarray(await self._reranker.scores(query, candidates), dtype=np.float64)
+        if scores.shape != (len(candidates),):
             raise ModelError(
-                f"the reranker returned {len(scores)} scores for {len(candidates)} texts"
+                f"the reranker returned scores of shape {scores.shape} for {len(candidates)} texts"
             )
-        if not all(map(math.isfinite, scores)):
+        if not np.isfinite(scores).all():
             raise ModelError("the reranker returned a score that is not a finite number")
 
-        scored = zip((position for position, _ in ranked), scores, strict=True)
+        scored = zip((position for position, _ in ranked), scores.tolist(), strict=True)
         return sorted(scored, key=lambda pair: -pair[1])
 
     async def reorder_best(

@@ -4,7 +4,9 @@ import asyncio
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from installed import install
 
@@ -115,8 +117,14 @@ def test_unknown_reranker_is_named(name: str, message: str) -> None:
         build_named(name)
 
 
-@pytest.mark.parametrize("said", [(), (1.0,), (1.0, float("nan")), (1.0, float("inf"))])
-def test_wrong_number_of_scores_or_non_finite_score_fails_the_call(said: tuple[float, ...]) -> None:
+TWO_LABELS = np.zeros((2, 2), dtype=np.float32)
+"""What a cross-encoder with two labels returns for two texts."""
+
+
+@pytest.mark.parametrize(
+    "said", [(), (1.0,), (1.0, float("nan")), (1.0, float("inf")), TWO_LABELS, None]
+)
+def test_wrong_number_of_scores_or_non_finite_score_fails_the_call(said: Any) -> None:
     broken = Broken()
     broken.said = said
     with pytest.raises(ModelError, match="the reranker returned"):
