@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
+from memeval.errors import ModelError
 from memeval.llm.metering import current_ledger
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.vectors import VectorIndex, load_vectors, width_error
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
 
 VECTORS_FILE = "vectors.npy"
+LENGTH_TOLERANCE = 0.01
+"""Rounding of a unit vector's length, in half precision."""
 
 
 class Embedded(Protocol):
@@ -30,18 +33,35 @@ def _learns(embedder: Embedder) -> bool:
     return type(embedder).fitted is not Embedder.fitted
 
 
+async def embed(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """The embedder's vectors. Raises `ModelError` unless each text has one, of length 1 or 0."""
+    vectors = np.asarray(await embedder.embed(texts), dtype=np.float32)
+    if not texts:
+        return vectors
+
+    lengths = np.linalg.norm(vectors, axis=-1)
+    if lengths.shape != (len(texts),):
+        raise ModelError(
+            f"the embedder returned vectors of shape {vectors.shape} for {len(texts)} texts"
+        )
+    if not ((lengths == 0) | (np.abs(lengths - 1) < LENGTH_TOLERANCE)).all():
+        raise ModelError("the embedder returned a vector that is not of length 1")
+
+    return vectors
+
+
 async def _embed(embedder: Embedder, texts: Sequence[str], before: Embedded | None) -> Vectors:
     """The vectors of the texts; only texts that `before` does not have are embedded."""
     vectors: dict[str, Vectors] = {}
     if before is not None and not _learns(embedder):
         vectors = before.vectors_by_text()
     if not vectors:
-        return await embedder.embed(texts)
+        return await embed(embedder, texts)
 
     width = len(next(iter(vectors.values())))
     new = [text for text in dict.fromkeys(texts) if text not in vectors]
     if new:
-        made = await embedder.embed(new)
+        made = await embed(embedder, new)
         if made.shape[1] != width:
             raise width_error("a text's vector", made.shape[1], width)
 
@@ -102,8 +122,8 @@ class DenseIndex:
 
     async def search(self, text: str, depth: int) -> list[tuple[int, float]]:
         """The nearest `depth` positions with their cosines, best first."""
-        vectors: Vectors = await self._embedder.embed([text])
-        positions, scores = self._index.query(vectors[0], depth)
+        (vector,) = await embed(self._embedder, [text])
+        positions, scores = self._index.query(vector, depth)
         return list(zip(positions, scores, strict=True))
 
     def close(self) -> None:

@@ -211,4 +211,31 @@ class Ones(Embedder):
         pass
 
     async def embed(self, texts: Sequence[str]) -> np.ndarray:
-        return np.ones((len(texts), 4), dtype=np.float32)
+        return np.full((len(texts), 4), 0.5, dtype=np.float32)
+
+
+class Returns(Embedder):
+    """Returns the vectors in `rows`, whatever the texts."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows = rows
+
+    async def embed(self, texts: Sequence[str]) -> np.ndarray:
+        return self.rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (np.eye(1, 4), r"vectors of shape \(1, 4\) for 2 texts"),
+        (np.eye(2, 4)[0], r"vectors of shape \(4,\) for 2 texts"),
+        (3 * np.eye(2, 4), "not of length 1"),
+        (np.full((2, 4), np.nan), "not of length 1"),
+    ],
+    ids=["one too few", "no rows", "not of length 1", "not finite"],
+)
+def test_an_embedder_of_ones_own_returns_a_unit_vector_for_each_text(
+    rows: np.ndarray, message: str
+) -> None:
+    with pytest.raises(ModelError, match=f"the embedder returned .*{message}"):
+        asyncio.run(DenseIndex.open(Returns(rows), ["a", "b"], None))

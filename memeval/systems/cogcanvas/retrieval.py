@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memeval.retrieval.bm25 import Bm25Index
-from memeval.retrieval.dense import VECTORS_FILE
+from memeval.retrieval.dense import VECTORS_FILE, embed
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.vectors import width_error
 from memeval.systems.cogcanvas.artifacts import Artifact, write_artifacts
@@ -76,7 +76,7 @@ class CanvasIndex:
 
         Raises `ModelError` if the query's vector is not as wide as those of the artifacts.
         """
-        (vector,) = await self._embedder.embed([text])
+        (vector,) = await embed(self._embedder, [text])
         if len(vector) != self._vectors.shape[1]:
             raise width_error("the query's vector", len(vector), self._vectors.shape[1])
 
