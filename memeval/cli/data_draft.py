@@ -336,8 +336,7 @@ def _show_plan(job: _Job) -> int:
 
     more = MOST_TRIES - 1
     lines = [line_of(key, own, repeated=more * own.most_calls) for key, own in sums.items()]
-    verb = "is" if job.wanted.count == 1 else "are"
-    wanted = f"{counted(job.wanted.count, 'question')} {verb} wanted"
+    wanted = f"{counted(job.wanted.count, 'question is', 'questions are')} wanted"
     if drafting.count_before:
         wanted += f", {count(drafting.count_before)} are there"
 

@@ -248,7 +248,7 @@ class _Verifier:
         return [row for row in rows if not headline or str(row["category"]) in headline]
 
     def _verdicts(self) -> Level:
-        level, done, asked = Level(3), 0, list[Run]()
+        level, done, agreements = Level(3), 0, list[str]()
         for run in self.package.runs:
             try:
                 data = self.data.get(run.key)
@@ -259,7 +259,7 @@ class _Verifier:
                         f"{run.key}: its data is not on this machine, so nothing was judged again"
                     )
                 elif judge is None and self.checks.judge and _judge_of(run) is not None:
-                    asked.append(run)
+                    agreements.append(f"{run.key}: {self.checks.judge(run, self.records[run.key])}")
                 elif judge is None or data is None:
                     level.unchecked.append(f"{run.key}: {_why_not_again(run)}")
                 else:
@@ -273,22 +273,9 @@ class _Verifier:
             except UserError as error:
                 level.unchecked.append(f"{run.key}: {error.message}")
 
-        agreements = self._by_run(self.checks.judge, asked, level)
         level.did = "; ".join([f"{counted(done, 'verdict')} judged again by a rule", *agreements])
         level.is_done = done > 0 or bool(agreements)
         return level
-
-    def _by_run(self, ask_again: AskAgain | None, runs: Sequence[Run], level: Level) -> list[str]:
-        """Agreement of the verdicts of each run; a run that can't be asked again is `unchecked`."""
-        agreements = []
-        for run in runs:
-            assert ask_again is not None
-            try:
-                agreements.append(f"{run.key}: {ask_again(run, self.records[run.key])}")
-            except UserError as error:
-                level.unchecked.append(f"{run.key}: {error.message}")
-
-        return agreements
 
     async def _judge_again(
         self, run: Run, judge: Judge, data: PackagedData
@@ -316,7 +303,13 @@ class _Verifier:
         if answer_again is None:
             return level
 
-        agreements = self._by_run(answer_again, self.package.runs, level)
+        agreements = []
+        for run in self.package.runs:
+            try:
+                agreements.append(f"{run.key}: {answer_again(run, self.records[run.key])}")
+            except UserError as error:
+                level.unchecked.append(f"{run.key}: {error.message}")
+
         level.did = "; ".join(agreements) or "no question was answered again"
         return level
 
