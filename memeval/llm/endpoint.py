@@ -320,7 +320,7 @@ class Endpoint:
             async with time_limit(self.settings.timeout_s) as deadline:
                 status, headers, body = await transport.send(path, content, most_bytes)
         except Exception as error:  # noqa: BLE001
-            # Whatever the client raises, the attempt has failed.
+            # After any error of the client, the attempt has failed.
             if deadline.expired():
                 return Setback(
                     f"no whole reply within {self.settings.timeout_s:g} s", FaultKind.LOST

@@ -10,11 +10,11 @@ not cover is unparsed: neither right nor wrong. In this order:
    around it and a full stop at its end don't matter.
 3. The last `answer` or `答案` followed on its line by one of these forms, with no more than `is`,
    `choice`, a colon and the like between them. First the forms of 1, then the text of exactly one
-   choice and nothing else, then an index and whatever comes after it: `Answer: 5`, `The correct
+   choice and nothing else, then an index followed by anything: `Answer: 5`, `The correct
    answer is 5. …`, `Answer: The Friday before`. A text is compared before any word is skipped,
    so that `Best Buy` and `The Friday before` are found as they are. After that `is`, `the`,
    `choice` and the like may be skipped, one by one.
-4. The reply begins with an index, whatever comes after it: `8. July 2023` is 8, even if `July
+4. The reply begins with an index, followed by anything: `8. July 2023` is 8, even if `July
    2023` is the text of choice 2. A numbered list (`1. …` and a later line `2. …`) is not read.
 
 An index is one digit alone. `10`, `1990`, `3.5 years`, `7:30`, `4 years`, `7 May 2023`, `1st`
@@ -42,7 +42,7 @@ _LEAD = re.compile(
     r"|number|label)\b)*",
     re.IGNORECASE,
 )
-"""What may be between `answer`, or the start of the reply, and the index."""
+"""Words and marks between `answer`, or the start of the reply, and the index."""
 _SHUT = r"[)\]}*_`\"'”’>]*"
 DENIED = (
     r"[ \t]*+(?:[.,;:)–—-][ \t]*+)?(?:which[ \t]+)?(?:"

@@ -22,7 +22,7 @@ from memeval.systems.chunk_file import read_saved, split_window, write_chunks
 from memeval.systems.forgetting import corrected, count_changed, without
 
 Entry = MemoryChunk | Retrieved
-"""What an index can find; a `Retrieved` has no score here."""
+"""An entry of an index; a `Retrieved` has no score here."""
 Ranked = Sequence[tuple[int, float | None]]
 """Positions of entries with their scores, best first; no score below the requested depth."""
 

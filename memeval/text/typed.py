@@ -52,7 +52,7 @@ def json_or_none(text: str | bytes) -> Any:
 
 
 def fault_in(error: Exception) -> str:
-    """What msgspec found wrong, after the path of the member: `usage[0].calls: expected …`."""
+    """msgspec's message, after the path of the member: `usage[0].calls: expected …`."""
     what, _, path = str(error).partition(" - at `$")
     what = _BOUND_OF_FINITE.sub("a finite number", what[:1].lower() + what[1:])
     path = path.rstrip("`").removeprefix(".")

@@ -87,7 +87,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def noun(cls) -> str:
-        """What messages call the object: `turn` for a `TurnEntry`."""
+        """The word for the object in messages: `turn` for a `TurnEntry`."""
         return cls.__name__.removesuffix("Entry").lower()
 
 

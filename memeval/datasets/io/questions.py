@@ -128,7 +128,7 @@ class QuestionReader(Struct):
     case_id: str
     names: CaseNames
     noun: str
-    """What the file calls a turn."""
+    """The file's word for a turn."""
     times: list[datetime | None] = field(default_factory=list)
     """Times at which the questions read so far are asked, as in the file."""
 

@@ -254,7 +254,7 @@ class OwnReader(Struct, dict=True):
         return header
 
     def case(self, location: str, value: Any) -> EvalCase | None:
-        """A case; None if it has a mistake, which is noted."""
+        """A case; None if it has a mistake. Mistakes are noted."""
         named = location
         if isinstance(value, dict):
             name = value.get("case_id", value.get("id"))
@@ -297,7 +297,7 @@ def _check_reviews(question: Place, values: Sequence[Any]) -> None:
 
 
 class _CaseReader(Struct):
-    """Reads one case. What has a mistake, which is noted, is left out."""
+    """Reads one case. Parts with a mistake are noted and left out."""
 
     file: OwnReader
     place: Place
@@ -319,7 +319,7 @@ class _CaseReader(Struct):
         sessions = tuple(self._session(number, value) for number, value in values)
         operations = operation_entries(self.place, self.case.operations or ())
         asked = question_entries(self.place, self.case.questions, self.file.question_type)
-        # What these objects say about each other is checked only if all of them could be read.
+        # References between these objects are checked only if all of them could be read.
         if len(self.place.mistakes.messages) > before:
             return None
 

@@ -351,7 +351,7 @@ def _is_valid(review: Review, wording: str) -> bool:
 
 
 def _given(case: EvalCase, read: EvalQuestion, written: Question) -> dict[str, Sequence[str]]:
-    """Whatever a reviewer needs besides the question and its answers; empty parts are left out."""
+    """Further facts that a reviewer needs to decide; empty ones are left out."""
     requests = []
     for operation in case.operations:
         request = operation.forget or operation.correct

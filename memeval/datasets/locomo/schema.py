@@ -78,7 +78,7 @@ def repair_evidence(strings: Sequence[str], turns: Collection[str]) -> tuple[str
 
 
 def parse_date(text: str) -> datetime | None:
-    """`1:56 pm on 8 May, 2023` as a time, whatever the locale; None if it is not such a date."""
+    """`1:56 pm on 8 May, 2023` as a time, in any locale; None if it is not such a date."""
     match = DATE.fullmatch(text)
     if not match:
         return None

@@ -30,7 +30,7 @@ ABILITIES = {
     "knowledge-update": "KU",
 }
 """Ability by question type; a question that the history does not answer counts as ABS instead,
-whatever its type.
+regardless of its type.
 """
 
 Roles = Literal["all", "user"]

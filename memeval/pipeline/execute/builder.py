@@ -70,7 +70,7 @@ class Builder:
         self._build_slot = asyncio.Semaphore(MOST_BUILDS) if only_computes else nullcontext()
 
     async def memory(self, case: EvalCase, seed: int) -> Memory:
-        """The memory of a case for the repeat under `seed`. Raises whatever the system raises."""
+        """The memory of a case for the repeat under `seed`. Raises any error of the system."""
         if issubclass(self._source.system_class, Ranked):
             # It is unknown what another program's memory does on a request to forget.
             case = replace(case, operations=())

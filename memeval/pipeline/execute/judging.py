@@ -49,7 +49,7 @@ async def judge_answer(
     except (asyncio.CancelledError, StorageError, UserError):
         raise  # these concern the whole run, not this answer
     except (Exception, SystemExit) as error:  # noqa: BLE001
-        # The question boundary: whatever a judge raises leaves this answer unscored.
+        # The question boundary: any error of a judge leaves this answer unscored.
         row = failed_verdict(question.question_id, error)
 
     times = StepTimes(

@@ -68,7 +68,7 @@ async def ask(
     except (asyncio.CancelledError, StorageError, UserError):
         raise  # these concern the whole run, not this question
     except Exception as error:  # noqa: BLE001
-        # The question boundary: whatever a system raises is this question's failure.
+        # The question boundary: any error of a system is this question's failure.
         status = _unsound(ledger, error) or Status.ANSWER_FAILED
         row = failed_answer(question.question_id, status, error)
         service.note_failure(error)

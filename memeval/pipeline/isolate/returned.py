@@ -106,7 +106,7 @@ def _exact(chunk: Any) -> Retrieved:
 
 
 def _builtin(value: Any) -> Any:
-    """What msgspec can't convert itself: values of numpy, and of subclasses of Python's types."""
+    """Converts values that msgspec can't: those of numpy, and of subclasses of Python's types."""
     for kind in (str, int, float):
         if isinstance(value, kind):
             return kind(value)

@@ -86,7 +86,7 @@ class Publisher:
         self._connection, theirs = Pipe()
         # A file, not a pipe: nothing reads it meanwhile, and a full pipe would block the process.
         self._output = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the process
-        # Imports this copy of memeval, whatever the working directory is.
+        # Imports this copy of memeval from any working directory.
         package = str(Path(memeval.__file__).resolve().parents[1])
         paths = filter(None, [package, os.environ.get("PYTHONPATH")])
         with theirs:

@@ -79,11 +79,11 @@ class CogCanvasSettings(RerankedSettings):
     # The default of the last published version. In the published runs each variant has its own
     # number, so the cell's is not used.
     top_k: int | None = field(default=15, metadata=ANSWER | POSITIVE)
-    """Maximum artifacts shown, whatever the cell's `top_k`; None uses the cell's."""
+    """Maximum artifacts shown, instead of the cell's `top_k`; None uses the cell's."""
     adaptive_k: bool = field(default=True, metadata=ANSWER)
     """Whether a `top_k` below 15 is raised to 12 for questions of time, 15 for reasons."""
 
     @property
     def max_shown(self) -> int | None:
-        """Maximum artifacts shown, whatever the cell's `top_k`."""
+        """Maximum artifacts shown, instead of the cell's `top_k`."""
         return self.top_k
