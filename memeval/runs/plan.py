@@ -50,7 +50,7 @@ class PlannedCell(Struct, frozen=True):
         Under `fresh=prepare`, cells that share a memory rebuild it only once: only this process
         knows whether one of them has done so.
         """
-        return self.cell.config.fresh != PREPARE
+        return not self.cell.redoes(PREPARE)
 
 
 class CellOutcome(Struct, frozen=True):

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec import Struct, field
 
-from memeval.config.schema import ANSWER, JUDGE, PREPARE, STAGES
+from memeval.config.schema import ANSWER, JUDGE, PREPARE
 from memeval.pipeline.execute.repeat import answers_header, verdicts_header
 from memeval.pipeline.execute.rows import is_final
 from memeval.pipeline.execute.timeline import ids_until
@@ -130,7 +130,7 @@ class Units:
                 self.by_stage[JUDGE].add(keys.judge, questions, judged)
 
     def _prepared(self, cell: Cell, seed: int, memories: Collection[str]) -> frozenset[str]:
-        if _is_fresh(cell, PREPARE):
+        if cell.redoes(PREPARE):
             return frozenset()
 
         folder = cell.memory_folder(seed)
@@ -144,7 +144,7 @@ class Units:
         self, cell: Cell, seed: int, questions: Collection[str]
     ) -> tuple[frozenset[str], frozenset[str]]:
         """The questions that are answered, and those that are judged."""
-        if _is_fresh(cell, ANSWER):
+        if cell.redoes(ANSWER):
             return frozenset(), frozenset()
 
         answers = self.stored.answers(cell, seed).rows
@@ -156,15 +156,9 @@ class Units:
                 final.append(question_id)
 
         answered = frozenset(final)
-        if _is_fresh(cell, JUDGE):
+        if cell.redoes(JUDGE):
             return answered, frozenset()
 
         verdicts = self.stored.verdicts(cell, seed).rows
         judged = [question_id for question_id in answered if is_final(verdicts.get(question_id))]
         return answered, frozenset(judged)
-
-
-def _is_fresh(cell: Cell, stage: str) -> bool:
-    """Whether a stage is computed again although its results exist."""
-    fresh = cell.config.fresh
-    return fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from memeval.config.schema import ANSWER, JUDGE, STAGES
+from memeval.config.schema import ANSWER, JUDGE
 from memeval.errors import ModelError, StorageError
 from memeval.judges.contract import Judge
 from memeval.llm.disk import is_about_disk
@@ -267,10 +267,8 @@ class CaseWork:
             return repeat.verdicts.append(replace(failure, judged=digest, origin=origin))
 
     def _is_kept(self, row: AnswerRow | VerdictRow | None, stage: str) -> bool:
-        """Whether a stored row is kept: `fresh` names the first stage to be redone."""
-        fresh = self.cell.config.fresh
-        is_redone = fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)
-        return is_final(row) and not is_redone
+        """Whether a stored row is kept."""
+        return is_final(row) and not self.cell.redoes(stage)
 
     def watch(self, row: VerdictRow) -> None:
         """Stops the run if the judge's model never replies in the requested form."""

@@ -131,7 +131,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
 
     async def imagine(self) -> Memory:
         """For an estimate: loads it, or builds it unsaved; allows losses in made-up replies."""
-        if self.cell.config.fresh != PREPARE:
+        if not self.cell.redoes(PREPARE):
             loaded = await self._load(self.case.case_id)
             if loaded is not None:
                 return loaded
@@ -142,7 +142,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
 
     def _is_due(self) -> bool:
         """Whether the memory must be built again although it exists."""
-        if self.cell.config.fresh != PREPARE or self.folder in _rebuilt:
+        if not self.cell.redoes(PREPARE) or self.folder in _rebuilt:
             return False
 
         _rebuilt.add(self.folder)

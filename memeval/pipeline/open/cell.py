@@ -8,7 +8,7 @@ from msgspec import Struct
 from memeval.config.identity import IdentityInputs, Keys, keys, run_key
 from memeval.config.options import built_in_classes
 from memeval.config.paths import outputs_dir, prepared_dir
-from memeval.config.schema import TOOLS, RunConfig
+from memeval.config.schema import STAGES, TOOLS, RunConfig
 from memeval.config.settings import TENANTS, TIMEOUT
 from memeval.datasets.contract import Dataset, LoadedDataset
 from memeval.judges.contract import JudgeSettings
@@ -99,6 +99,11 @@ class Cell(Struct, frozen=True, dict=True):
     @property
     def folder(self) -> Path:
         return outputs_dir() / "runs" / self.run_key
+
+    def redoes(self, stage: str) -> bool:
+        """Whether a stage is done again although its results exist: `fresh` names the first one."""
+        fresh = self.config.fresh
+        return fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)
 
     def answers_file(self, seed: int) -> Path:
         return outputs_dir() / "answers" / f"{self.keys(seed).answer}.jsonl"
