@@ -43,6 +43,7 @@ def failure(folder: Path, content: Any) -> str:
             "record 0 metadata: field 'source' is an integer, not a string",
         ),
         ([row(questions=[])], "record 0: field 'questions' is empty"),
+        ([row(questions=[" "])], "record 0: field 'questions' is empty, or contains an empty"),
         ([row(questions="x")], "record 0: field 'questions' is a string, not a list"),
         (
             [row(answers=[["x"]])],

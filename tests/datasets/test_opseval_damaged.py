@@ -48,6 +48,7 @@ def failure(folder: Path, **rows: Any) -> str:
         ([wired(answer="")], "record 0: field 'answer' is empty"),
         ([wired(answer=None)], "record 0: field 'answer' is null"),
         ([wired(question=5)], "record 0: field 'question' is an integer, not a string"),
+        ([wired(question=" ")], "record 0: field 'question' is empty"),
     ],
 )
 def test_damaged_file_is_refused_with_its_reason(tmp_path: Path, content: Any, told: str) -> None:

@@ -93,16 +93,17 @@ def _row(index: int, row: Fields) -> BenchRow:
             "source", f"is {quoted(source)}, a sub-data set without a known metric"
         )
 
-    count = len(row.texts("questions"))
-    if not count:
-        raise row.wrong("questions", "is empty")
+    questions = row.texts("questions")
+    count = len(questions)
+    if not count or not all(map(str.strip, questions)):
+        raise row.wrong("questions", "is empty, or contains an empty string")
 
     if len(row.items("answers")) != count:
         raise row.wrong(
             "answers", f"has {len(row.items('answers'))} lists of golds for {count} questions"
         )
 
-    content = sha256("\0".join((row.text("context"), *row.texts("questions"))).encode()).hexdigest()
+    content = sha256("\0".join((row.text("context"), *questions)).encode()).hexdigest()
     return BenchRow(
         index=index,
         fields=row,

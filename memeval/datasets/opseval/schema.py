@@ -53,7 +53,7 @@ def _wired(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
     item = OpsEvalItem(
         row_id=row_id,
         domain="wired_network",
-        question=row.text("question"),
+        question=row.filled("question"),
         choices=_choices(row),
         multi_select=_several(row, "type"),
         topics=tuple(map(str.strip, row.texts("topic"))),
@@ -73,7 +73,7 @@ def _5g(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
         rows.repair(row_id, "statement", f"no choices: given A {STATEMENT[0]} and B {STATEMENT[1]}")
 
     listed = "\n".join(f"{chr(ord('A') + place)}: {choice}" for place, choice in enumerate(choices))
-    question = row.text("question").strip()
+    question = row.filled("question").strip()
     item = OpsEvalItem(
         row_id=row_id,
         domain="5g_communication",
@@ -89,7 +89,7 @@ def _log(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
     """A row with choices inside the question's text if there are some and the answer is letters;
     else with an answer in words.
     """
-    lettered = split_choices(row.text("question"))
+    lettered = split_choices(row.filled("question"))
     # Also in lower case: the golds of two of these questions are `b` and `ac`.
     if lettered and gold_letters(row.answer("answer"), len(lettered.choices)):
         return _read_inline(row, row_id, rows, domain="log_analysis")
