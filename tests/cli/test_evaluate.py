@@ -57,10 +57,11 @@ def test_perfect_answers_score_full_marks(tmp_path: Path, asked: list[EvalQuesti
     assert completed(tmp_path, "verify").out.count(": sound") == 1
     again = completed(tmp_path, "evaluate", str(file), "judge=keyword", "tracking=none")
     assert f"already done: reused {len(asked)} results" in again.err
-    labelled = completed(
-        tmp_path, "evaluate", str(file), "judge=keyword", "tracking=none", "label=v2"
-    )
-    assert "imported v2 k=5, perfect keyword" in labelled.out
+    # A label that is the file's name is told once.
+    for label, name in (("v2", "v2 k=5, perfect"), ("'k=5, perfect'", "k=5, perfect")):
+        words = ("judge=keyword", "tracking=none", f"label={label}")
+        labelled = completed(tmp_path, "evaluate", str(file), *words)
+        assert f"imported {name} keyword" in labelled.out
 
 
 def test_rows_that_do_not_match_questions_are_counted_and_named(
