@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Sweep:
-    """A sweep that has ended."""
+    """A sweep that has ended; it iterates over its runs."""
 
     runs: Sequence[FinishedRun]
     """The finished runs, in the sweep's order; cells that no setting distinguishes are one run."""
