@@ -60,12 +60,11 @@ def _fault_of(question: EvalQuestion, turn_ids: Collection[str]) -> str:
         shown = one_line(some_of(sorted(unknown), 3), 100)
         return f"its evidence names turns that are not in the case: {shown}"
 
-    if question.choices:
-        right = set(question.right_choices)
-        is_lacking = question.answerable and not right
-        is_many = len(right) > 1 and not question.multi_select
-        if is_lacking or is_many or not right <= set(range(len(question.choices))):
-            return "right_choices must name one choice, from 0; several with multi_select=True"
+    right = set(question.right_choices)
+    is_lacking = question.choices and question.answerable and not right
+    is_many = len(right) > 1 and not question.multi_select
+    if is_lacking or is_many or not right <= set(range(len(question.choices))):
+        return "right_choices must name one choice, from 0; several with multi_select=True"
 
     return ""
 

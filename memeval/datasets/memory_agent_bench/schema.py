@@ -128,11 +128,8 @@ def read_case(
 
     `titles` maps the numbers in the golds of recommendations to titles.
     """
-    parts = chunks(row.fields.text("context"), chunk_tokens)
+    parts = chunks(row.fields.filled("context"), chunk_tokens)
     session = Session.of("s1", ((SPEAKER, part) for part in parts), ids="t")
-    if not session.turns:
-        raise row.fields.wrong("context", "is empty")
-
     questions = tuple(_questions(row, question_ids, instruction, titles))
     return EvalCase(case_id=case_id, sessions=(session,), questions=questions)
 
