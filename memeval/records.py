@@ -549,8 +549,9 @@ class Verdict:
     """The judge's findings by part, from which the data set's own metrics are computed."""
 
     def __post_init__(self) -> None:
-        # A judge of one's own may give a plain text or a number of numpy, which can't be stored.
+        # A judge of one's own may give plain texts or a number of numpy, which can't be stored.
         object.__setattr__(self, "label", Label(self.label))
+        object.__setattr__(self, "votes", tuple(map(Label, self.votes)))
         if self.score is not None:
             object.__setattr__(self, "score", float(self.score))
             if not 0 <= self.score <= 1:

@@ -13,7 +13,16 @@ from memeval.judges.contract import Judge, JudgeContext
 from memeval.records import AnswerKind
 
 JUDGES = Registry("judge", Judge)  # type: ignore[type-abstract]
-judge_type = JUDGES.load
+
+
+def judge_type(name: str, path: str | None = None) -> type[Judge]:
+    """The judge of that name, or at a class path. Raises `UserError`, also for one without name."""
+    judge = JUDGES.load(name, path)
+    if not isinstance(getattr(judge, "name", None), str):
+        where = f"{judge.__module__}:{judge.__qualname__}"
+        raise UserError(f"judge '{name}': {where} does not define name of Judge, a string")
+
+    return judge
 
 
 def build_judge(name: str, context: JudgeContext, class_path: str | None = None) -> Judge:

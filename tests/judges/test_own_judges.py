@@ -57,6 +57,7 @@ def test_entry_point_adds_a_judge_but_cannot_replace_a_built_in_one(
         ("no_such:Judge", "judge 'mine': no module named 'no_such'"),
         ("my_judges:Nothing", "judge 'mine': module 'my_judges' has no class 'Nothing'"),
         ("my_judges:Path", "my_judges:Path is "),
+        ("memeval.judges.model:ModelJudge", "model:ModelJudge does not define name of Judge"),
     ],
 )
 def test_class_path_that_leads_to_no_judge_is_refused(
@@ -96,7 +97,8 @@ def test_an_odd_verdict_fails_its_question_only(returned: Callable[[], Any], err
 
 
 def test_a_verdict_of_plain_text_and_numpy_is_stored() -> None:
-    row = _judged(lambda: Verdict("odd", "wrong", np.float32(0.5), graded=True))
+    votes = ["wrong", "wrong", "correct"]
+    row = _judged(lambda: Verdict("odd", "wrong", np.float32(0.5), votes=votes, graded=True))
     assert VerdictRow.from_json(row.to_json()) == row
     assert row.verdict is not None
     assert row.verdict.label is Label.WRONG
