@@ -88,7 +88,7 @@ class Metric:
     needs_words: bool = False
     """Whether it is undefined for scripts whose words can't be separated."""
     more_is_better: bool = True
-    """Whether more is better, as for shares; less is better for costs."""
+    """Whether more is better; it never is for dollars, tokens and milliseconds."""
     judged: bool = False
     """Whether it depends on the judge: values by different judges are not comparable."""
     is_main: bool = False
@@ -120,7 +120,7 @@ class Metric:
 
     @property
     def higher_is_better(self) -> bool:
-        return self.more_is_better and self.unit == POINTS
+        return self.more_is_better and self.unit not in (DOLLARS, TOKENS, MS)
 
     @property
     def paper_title(self) -> str:

@@ -74,6 +74,7 @@ METRICS = (
     Metric(
         PER_TURN,
         Unit("items per turn", short=_two_decimals, full=_two_decimals),
+        more_is_better=False,
         columns={PAGE: "stored per turn"},
         lines={SHOW: "stored per turn", REPORT: "stored per turn"},
         optional=(SHOW, REPORT),

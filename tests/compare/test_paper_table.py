@@ -20,6 +20,8 @@ from memeval.comparison.paper.differences import difference_table
 from memeval.comparison.paper.formats import FORMATS
 from memeval.comparison.paper.records import PaperTable
 from memeval.errors import UserError
+from memeval.metrics import registry
+from memeval.metrics.metric import MS, Metric, Unit
 from memeval.metrics.registry import metric_named
 from memeval.results import FEWEST_SESSIONS
 from memeval.results.judge import JudgeIdentity
@@ -69,6 +71,16 @@ def test_the_best_is_bold_only_if_each_difference_is_shown(tmp_path: Path) -> No
         ("b", False),
     ]
     assert "Bold" not in " ".join(table.notes)
+
+
+@pytest.mark.parametrize(("unit", "best"), [(Unit("facts"), [True, False]), (MS, [False, True])])
+def test_the_most_is_bold_in_a_unit_of_ones_own_and_the_least_in_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit: Unit, best: list[bool]
+) -> None:
+    monkeypatch.setattr(registry, "_ADDED", {})
+    registry.add(Metric("found", unit, of_record=lambda record: record.score))
+    table = paper_table(cells(tmp_path, high=HIGH, low=LOW), ["found"], rows=["system"])
+    assert [is_best for _, _, is_best in column(table, "found")] == best
 
 
 def test_five_conversations_give_no_letters_and_no_bold(tmp_path: Path) -> None:
