@@ -1104,6 +1104,11 @@ REFUSED = {
         b"text,mood\nx,y\n",
         "no column is the speaker; the columns are text, mood",
     ),
+    "neither speaker nor text": (
+        "x.csv",
+        "\ufeffAbsender;Nachricht\r\nKunde;Hallo\r\n".encode(),
+        "no column is the speaker or the text; the columns are Absender, Nachricht",
+    ),
     "open quote": ("x.csv", b'role,text\nuser,"x\n', "line 2: unexpected end of data"),
     "a log in brackets": (
         "chat.txt",

@@ -204,13 +204,13 @@ def _columns(table: RawTable, user_columns: Mapping[str, str]) -> dict[str, int]
             raise unknown("column in --map", one_line(column), table.names)
 
     columns = _known_columns(table.names, user_columns)
-    for field in NEEDED:
-        if field not in columns:
-            raise UserError(
-                f"{table.path}: no column is the {field}; the columns are "
-                f"{one_line(', '.join(filter(None, table.names)), 400)}.",
-                f"name it:  --map {field}=COLUMN",
-            )
+    missing = sorted(set(NEEDED) - columns.keys())
+    if missing:
+        raise UserError(
+            f"{table.path}: no column is the {' or the '.join(missing)}; the columns are "
+            f"{one_line(', '.join(filter(None, table.names)), 400)}.",
+            f"use:  --map {'=COLUMN,'.join(missing)}=COLUMN",
+        )
 
     for field, place in columns.items():
         if table.names.count(table.names[place]) > 1:
