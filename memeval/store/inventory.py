@@ -130,10 +130,11 @@ def _leftovers(home: Home) -> Iterator[StoredItem]:
     places = (
         *home.outputs.glob(f".*{SUFFIX}"),
         *home.outputs.glob(f"*/.*{SUFFIX}"),
-        *home.outputs.glob(f"runs/*/.*{SUFFIX}"),
+        *home.outputs.glob(f"*/*/.*{SUFFIX}"),
         *home.prepared.glob(f"*/.*{SUFFIX}"),
         *home.prepared.glob(f"*/*/.*{SUFFIX}"),
         *home.cache.glob(f".*{SUFFIX}"),
+        *home.cache.glob(f"*/.*{SUFFIX}"),
     )
     for path in sorted(places):
         if is_leftover(path):

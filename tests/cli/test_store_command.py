@@ -119,8 +119,12 @@ def test_clean_removes_leftovers_only_of_dead_processes(home: Path) -> None:
     (answers / f".x.json.{os.getpid()}.abc.tmp").write_text("being written")
     memories = next((home / "data" / "prepared").glob("*/*"))
     (memories / ".m.4194303-5.1.tmp").mkdir()
+    for folder in ("outputs/sweeps/one", "outputs/gate/one", "data/cache/verified"):
+        (home / folder).mkdir(parents=True)
+        (home / folder / ".x.json.4194303.abc.tmp").write_text("torn")
+
     done = completed(home, "store", "clean", "--yes").out
-    assert done.count("(left by a killed process)") == 2
+    assert done.count("(left by a killed process)") == 5
     assert [path.name for path in answers.glob(".*")] == [f".x.json.{os.getpid()}.abc.tmp"]
 
 
