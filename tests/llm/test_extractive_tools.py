@@ -65,6 +65,14 @@ def test_search_has_all_arguments_that_its_tool_requires() -> None:
     assert given == {"query": " ".join(rare_words(QUESTION)), "limit": 10, "depth": 3}
 
 
+def test_search_takes_an_optional_text_and_no_choice_of_options() -> None:
+    optional = {"anyOf": [{"type": "null"}, {"type": "string"}], "default": None}
+    options = {"type": "string", "enum": ["text", "json"]}
+    schema = object_schema(output_format=options, query=optional)
+    _, given = arguments(prompt({**SEARCH, "parameters": schema}))
+    assert given == {"query": " ".join(rare_words(QUESTION))}
+
+
 def test_grep_pattern_contains_the_rare_words() -> None:
     name, given = arguments(prompt(LIST, GREP))
     assert name == "grep"
@@ -169,6 +177,9 @@ def test_change_tools_report_their_result() -> None:
         ({"type": "object", "properties": {"text": True}, "required": [["text"], "text"]}, NOTED),
         ({"type": "object", "properties": {"text": {"enum": {"a": 1}}}}, NOTED),
         ({"enum": "abc"}, "label"),
+        ({"anyOf": []}, "label"),
+        ({"anyOf": [True, {"type": "null"}, {"type": "integer"}]}, "label"),
+        ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, 1),
         ("any", "label"),
         # A definition may contain itself.
         (

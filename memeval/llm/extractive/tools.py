@@ -150,12 +150,13 @@ def _other_arguments(tool: Mapping[str, Any], argument: str) -> dict[str, Any]:
 
 
 def _text_argument(tool: Mapping[str, Any]) -> str | None:
-    """The first argument that takes a string, required ones first."""
-    parameters = mapping_of(tool.get("parameters"))
+    """The first argument that takes any string, required ones first."""
+    parameters = mapping_of(without_references(tool.get("parameters")))
     properties = mapping_of(parameters.get("properties"))
     required = [name for name in names_in(parameters.get("required")) if name in properties]
     for name in [*required, *properties]:
-        if mapping_of(properties[name]).get("type") == "string":
+        schema = mapping_of(properties[name])
+        if schema.get("type") == "string" and "enum" not in schema:
             return str(name)
 
     return None
@@ -287,7 +288,8 @@ def fill_schema(schema: Any, name: str = "", *, note: str, label: str, depth: in
 
 
 def without_references(schema: Any) -> Any:
-    """A schema in which each `$ref` to one of its own definitions is replaced by that definition.
+    """A schema in which each `$ref` to one of its own definitions is replaced by that definition,
+    and each `anyOf` by one of its alternatives.
 
     The parts of a schema that would grow beyond `_MOST_PARTS` are left out.
     """
@@ -311,5 +313,16 @@ def _expand(schema: Any, known: Mapping[str, Any], budget: Iterator[int], depth:
         inner = dict(known)
         return _expand(inner.pop(named), inner, budget, depth + 1)
 
-    parts = ((key, part) for key, part in schema.items() if key not in _DEFINITIONS)
-    return {key: _expand(part, known, budget, depth + 1) for key, part in parts}
+    rest = {key: part for key, part in schema.items() if key not in _DEFINITIONS}
+    if isinstance(schema.get("anyOf"), list):
+        # Many servers declare an optional text as a string or null.
+        options = map(mapping_of, rest.pop("anyOf"))
+        option: Mapping[str, Any] = max(options, key=_preference, default={})
+        return _expand({**rest, **option}, known, budget, depth + 1)
+
+    return {key: _expand(part, known, budget, depth + 1) for key, part in rest.items()}
+
+
+def _preference(schema: Mapping[str, Any]) -> int:
+    """Which of several alternatives to fill in: a string, then anything but null."""
+    return {"string": 2, "null": 0}.get(str(schema.get("type")), 1)
