@@ -104,13 +104,10 @@ def banner(summary: RunSummary) -> list[str]:
         return ["> **INVALID.** No question got any context from the memory."]
 
     minimum = ""
-    for key, value in summary.params.items():
-        if key.endswith("min_coverage"):
-            minimum = f" of {inline(value)}"
-            break
+    if "min_coverage" in summary.params:
+        minimum = f" of {inline(summary.params['min_coverage'])}"
 
     coverage = coverage_percent(summary.metrics.get("coverage"))
-
     return [
         f"> **INVALID.** Only {coverage} % of the answers were scored, below the "
         f"minimum{minimum}: do not compare these figures."
