@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from mc10_samples import CHOICES, mc10, original, row, write_original, write_row
 
 from memeval.datasets.io import lines
 from memeval.datasets.locate import build
+from memeval.datasets.locomo_mc10.evidence import Evidence
 from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.judges.registry import applicable_judges
@@ -167,6 +169,24 @@ def test_evidence_is_joined_by_place(tmp_path: Path) -> None:
     }
     assert found["demo-1_q0"] == ("D1:6",) and found["demo-2_q20"] == ("D2:10",)
     assert demo.notes() == ("evidence: 10 of 10 questions have theirs from demo.json, by position",)
+
+
+def test_evidence_is_joined_only_to_the_same_question_of_the_same_turns(tmp_path: Path) -> None:
+    (case,) = read(tmp_path, [row(), row("conv-1_q1"), row("conv-1_q2")])
+    same, other, _ = case.questions
+    same = replace(same, text="where did  ANN go?", evidence=("D1:1", "D9:1"))
+    origin = replace(case, questions=(same, replace(other, text="Why?", evidence=("D1:2",))))
+    cut = replace(case.sessions[0], turns=case.sessions[0].turns[1:])
+    moved = replace(case, sessions=(cut, *case.sessions[1:]))
+
+    evidence = Evidence({"conv-1": origin}, "locomo10.json")
+    joined = evidence.join(case)
+    assert [question.evidence for question in joined.questions] == [("D1:1",), (), ()]
+    assert evidence.join(moved) is moved
+    assert evidence.note() == (
+        "evidence: 1 of 6 questions have theirs from locomo10.json, by position; 2 are other "
+        "questions there; 3 are in conversations whose turns differ"
+    )
 
 
 def test_without_the_registered_locomo_there_is_no_evidence(tmp_path: Path) -> None:

@@ -439,6 +439,19 @@ def _item(row_id: str, question: str, choices: tuple[str, ...], right: int) -> O
     )
 
 
+def test_items_whose_words_differ_are_no_twins() -> None:
+    words = [f"port{number}" for number in range(200)]
+    english = _item("en", " ".join(words[:21]), ("a", "b"), 0)
+    chinese = _item("zh", f"{'哪个端口' * 4} {' '.join(words[20:])}", ("a", "b"), 0)
+    assert [item.language for item in (english, chinese)] == ["en", "zh"]
+    assert groups([english, chinese]) == [[0], [1]]
+
+
+def test_an_english_item_may_name_something_in_chinese() -> None:
+    assert _item("en", f"What is {'a' * 99}口?", ("a", "b"), 0).language == "en"
+    assert _item("zh", f"{'a' * 97}口", ("a", "b"), 0).language == "zh"
+
+
 def test_letter_after_z_is_not_searched_for_as_a_pattern() -> None:
     """The 26th choice is misspelt, so that the one after it would confirm it."""
     lines = [f"{letter}. choice {letter}" for letter in ascii_uppercase[:25]]
