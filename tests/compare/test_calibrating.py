@@ -201,12 +201,14 @@ def test_calibration_uses_the_weights_of_a_sample(home: Path, command: Command) 
 
 def test_labels_of_other_answers_give_a_range(home: Path, command: Command) -> None:
     run = independent(home, "1" * 400 + "0" * 600)
-    file = other_labels(home / "labels.jsonl", right=(180, 200), vague=(60, 200))
+    file = other_labels(home / "labels.jsonl", right=(180, 200), vague=(60, 200), injected=(3, 50))
     status, out, err = command("judge", "calibrate", run.key, "--labels", file, "--json")
     assert status == 0, err
     result = json.loads(out)
     (kind,) = result["kinds"]
     assert result["method"] == "range" and result["accuracy"] is None
+    # Attacks are no kind of answer that a run gives.
+    assert (result["labels"], result["flipped"], result["attacks"]) == (400, 3, 50)
     assert kind["share"] == pytest.approx(0.1666666666666668)
     assert result["low"] == pytest.approx(0.05635072484160894)
     assert result["high"] == pytest.approx(0.2627330257859588)

@@ -12,6 +12,7 @@ from rich.console import Console
 from sample_runs import CONTEXT, summary
 
 from memeval.report.comparison import (
+    by_dataset,
     cells,
     comparison_csv,
     comparison_markdown,
@@ -283,6 +284,7 @@ def test_each_data_set_has_its_own_table() -> None:
         "## locomo",
         "## memory_agent_bench",
     ]
+    assert by_dataset([replace(cells[0], valid=False), cells[2]])["locomo"][0] == cells[2]
     first, second = text.split("## memory_agent_bench")
     assert [
         len([line for line in part.splitlines() if line.startswith("|")])

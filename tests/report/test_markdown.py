@@ -13,6 +13,7 @@ from memeval.metrics.metric import TAGS
 from memeval.metrics.registry import texts_at
 from memeval.report.markdown import report, write_report
 from memeval.report.page.build import cell_data
+from memeval.results import JudgeIdentity
 
 
 def test_report_has_all_sections(tmp_path: Path) -> None:
@@ -40,6 +41,44 @@ def test_report_has_all_sections(tmp_path: Path) -> None:
     assert "![accuracy by category](plots/accuracy_by_category.png)" in text
     assert "INVALID" not in text
     assert text.count("ReadTimeout: no reply \\| after 60 s") == 6
+
+
+def test_whole_report_is_unchanged() -> None:
+    cell = summary("rag", repeats=2)
+    small, large = cell.categories[2:4]
+    told = ("pinned", "excerpt", "derived", "drafted")
+    shown = replace(
+        cell,
+        facets={"place": (replace(small, category="home"), replace(large, category="work"))},
+        tags={
+            **cell.tags,
+            **{f"data_{name}": str(name != "pinned").lower() for name in told},
+            "data_version": "3",
+            "prompt_sha256": "5eed",
+        },
+        params={
+            **cell.params,
+            "dataset.limit_questions": 20,
+            "dataset.split": "all",
+            "system.only_listed": True,
+            "granularity": "turn",
+            "compression_turn": "never",
+            "llm": "extractive",
+            "llm.temperature": 0.0,
+            "prompt": "short",
+            "reader": "tools",
+        },
+        metrics={
+            **cell.metrics,
+            "ingest_ready_s": 0.5,
+            "latency_ms/ingest/p50": 12.0,
+            "recall_at_10/temporal": 0.5,
+            "retry_wait_s": 3.0,
+        },
+        judge=JudgeIdentity("keyword"),
+    )
+    golden = Path(__file__).with_name("whole_report.md").read_text(encoding="utf-8")
+    assert report(shown) == golden
 
 
 def test_report_of_a_retrieval_counts_all_questions() -> None:
