@@ -75,6 +75,10 @@ def test_text_in_latin_letters_is_passed_to_scorers_unchanged(text: str) -> None
     assert spread(text) == canonical(text) == text
 
 
+def test_only_punctuation_outside_ascii_is_removed_from_other_scripts() -> None:
+    assert spread("他说：“3.5元”").split() == ["他", "说", ":", "3.5", "元"]
+
+
 def question(*gold: str) -> EvalQuestion:
     return EvalQuestion(question_id="q", text="?", category="c", gold=gold)
 
@@ -171,6 +175,7 @@ def test_entities_of_english_are_unchanged() -> None:
     assert list(entities("Ann: I met Zoë Müller — at the old café.")) == [
         "ann", "zoë müll", "zoë", "müll", "old café", "old", "café",
     ]  # fmt: skip
+    assert list(entities("Ann: it rained naïvely")) == ["ann"]
 
 
 def chunk(content: str, *turn_ids: str) -> MemoryChunk:

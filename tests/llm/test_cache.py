@@ -20,7 +20,7 @@ from memeval.config.schema import LlmConfig
 from memeval.errors import ModelError, StorageError
 from memeval.llm.cache import Cache, content_key
 from memeval.llm.cache_contract import CachedEntry
-from memeval.llm.cache_file import SELECT_ENTRIES, connect_to_read
+from memeval.llm.cache_file import SELECT_ENTRIES, connect_to_read, describe
 from memeval.llm.cached_call import CachedCalls
 from memeval.llm.contract import ChatPrompt
 from memeval.llm.endpoint import Endpoint, EndpointSettings
@@ -76,6 +76,12 @@ def test_cache_that_another_program_locks_is_not_taken_for_damaged(
             Cache(path)
 
     assert not list(tmp_path.glob("c.sqlite.damaged-*"))
+
+
+def test_fault_of_a_disk_with_free_space_is_not_called_a_full_disk(tmp_path: Path) -> None:
+    fault = sqlite3.OperationalError("disk I/O error")
+    fault.sqlite_errorcode = sqlite3.SQLITE_IOERR
+    assert describe(fault, tmp_path / "c.sqlite").endswith("can't be used: disk I/O error")
 
 
 def test_cache_that_cannot_be_created_raises_a_storage_error(tmp_path: Path) -> None:

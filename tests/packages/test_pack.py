@@ -223,11 +223,13 @@ def test_stopped_or_invalid_run_is_packed_with_its_mark(
     )
     monkeypatch.setattr(FolderCheck, "_form", lambda look, summary: None)
     target = tmp_path / "stopped.memeval"
-    assert run_command(["pack", runs[0].key, "-o", str(target)]) == 0
+    words = ["pack", runs[0].key, "-o", str(target), "--supersedes", "0123456789abcdef"]
+    assert run_command(words) == 0
     monkeypatch.undo()
     assert "STOPPED" in capsys.readouterr().out
     with open_package(target) as package:
         assert package.runs[0].summary.is_stopped and not package.runs[0].valid
+        assert package.manifest.supersedes == "0123456789abcdef"
 
 
 def test_an_edited_run_is_not_packed(runs: list[memeval.FinishedRun], tmp_path: Path) -> None:
