@@ -48,8 +48,9 @@ def run_command(arguments: list[str]) -> int:
     except UserError as error:
         report_error(error)
         return 2
-    except WorldError as error:
-        print(f"memeval: {error}{_what_is_left(arguments)}", file=sys.stderr)
+    except (WorldError, MemoryError) as error:
+        what = str(error) or "out of memory"
+        print(f"memeval: {what}{_what_is_left(arguments)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(f"\nmemeval: stopped{_what_is_left(arguments)}", file=sys.stderr)

@@ -134,3 +134,18 @@ def test_version_lists_and_composed_config_are_printed(tmp_path: Path) -> None:
     composed = completed(tmp_path, "top_k=7", "--cfg", "job", "compression_turn=40").out
     assert "\ntop_k: 7\n" in composed and "\ncompression_turn: 40\n" in composed
     assert list(tmp_path.glob("outputs/runs/*")) == []
+
+
+@pytest.mark.parametrize(("said", "told"), [((), "out of memory"), (("no 9 GiB",), "no 9 GiB")])
+def test_lack_of_memory_is_reported_without_a_traceback(
+    said: tuple[str, ...],
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def lack(_: object) -> int:
+        raise MemoryError(*said)
+
+    monkeypatch.setattr("memeval.cli.main._load_command", lambda _: lack)
+    assert run_command(["data", "list"]) == 1
+    assert capsys.readouterr().err.startswith(f"memeval: {told}\n  finished work is kept")

@@ -16,6 +16,7 @@ from sample_runs import summary, write_folder
 from memeval.config.filing import Filing
 from memeval.results import read_tracked
 from memeval.runs.publish.publisher import Publisher, PublishResult
+from memeval.runs.publish.work import PublishError, attempt
 from memeval.tracking.store import TrackingStore
 
 
@@ -130,3 +131,11 @@ def test_publisher_loads_no_heavy_package_in_the_parent(tmp_path: Path) -> None:
         check=True,
     )
     assert (done.stdout.strip(), done.stderr) == ("True []", "")
+
+
+def test_error_without_a_message_is_named() -> None:
+    def lack(_: Path) -> None:
+        raise MemoryError
+
+    with pytest.raises(PublishError, match=r"one could not be published: MemoryError$"):
+        attempt("", lack, Path("one"))

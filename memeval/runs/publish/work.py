@@ -39,7 +39,8 @@ def attempt(prices: str, function: Callable[..., T], folder: Path, *arguments: o
         raise PublishError(one_line(error, LONGEST_ERROR)) from error
     except Exception as error:
         # A bug of memeval in one report must lose neither the run nor the runs after it.
-        cause = f"{type(error).__name__}: {one_line(error, LONGEST_ERROR)}"
+        # Some errors, such as `MemoryError`, say nothing.
+        cause = f"{type(error).__name__}: {one_line(error, LONGEST_ERROR)}".removesuffix(": ")
         raise PublishError(f"{folder.name} could not be published: {cause}") from error
 
 
