@@ -45,7 +45,18 @@ def fit(
 
     `fold` puts a header on short lines.
     """
-    full, least = _column_widths(header, rows, settings, fold)
+    natural, least = [], []
+    for column, name in enumerate(header):
+        lines = fold(name).split("\n")
+        size = max(map(len, [*lines, *(row[column] for row in rows)]))
+        natural.append(size)
+        if column < settings or name == "flags":
+            is_first = column < settings and (column == 0 or name in KEPT)
+            narrowest = NARROWEST_FIRST if is_first else NARROWEST
+            size = min(size, max(*map(len, lines), narrowest))
+
+        least.append(size)
+
     equal = _equal_columns(header, rows, settings)
     # The width that is left over; the last column has no gap after it.
     spare = width - sum(least) - GAP * (len(least) - 1)
@@ -57,11 +68,11 @@ def fit(
         hidden.add(column)
         spare += least[column] + GAP
 
-    # The rest goes to the columns from left to right: names first.
+    # It goes to the columns from left to right: names first.
     widths, dropped, constant = {}, [], {}
     for column, name in enumerate(header):
         if column not in hidden:
-            more = min(full[column] - least[column], max(spare, 0))
+            more = min(natural[column] - least[column], max(spare, 0))
             widths[column] = least[column] + more
             spare -= more
         elif column in equal:
@@ -70,25 +81,6 @@ def fit(
             dropped.append(name)
 
     return Fitted(tuple(widths), tuple(widths.values()), tuple(dropped), constant)
-
-
-def _column_widths(
-    header: Sequence[str], rows: Sequence[Sequence[str]], settings: int, fold: Callable[[str], str]
-) -> tuple[list[int], list[int]]:
-    """The full width of each column, and the least to which it may fold."""
-    full, least = [], []
-    for column, name in enumerate(header):
-        lines = fold(name).split("\n")
-        width = max(map(len, [*lines, *(row[column] for row in rows)]))
-        full.append(width)
-        if column < settings or name == "flags":
-            is_first = column < settings and (column == 0 or name in KEPT)
-            narrowest = NARROWEST_FIRST if is_first else NARROWEST
-            width = min(width, max(*map(len, lines), narrowest))
-
-        least.append(width)
-
-    return full, least
 
 
 def _equal_columns(

@@ -85,7 +85,22 @@ class Cluster:
     def _init(self, settings: RaySettings, cores: int) -> None:
         options: dict[str, Any] = {"address": settings.address}
         if settings.address is None:
-            options = self._local_options(settings.workers or cores)
+            parent = tempfile.gettempdir()
+            if len(parent) > LONGEST_PARENT:
+                parent = "/tmp"
+
+            self._folder = Path(tempfile.mkdtemp(prefix="memeval-ray-", dir=parent))
+            # Ray's agents outlive a process that was killed. All of them refer to the folder.
+            started.adopt_folder(self._folder)
+            # Ctrl-C may arrive before the caller has this object and can close it.
+            atexit.register(self.close)
+            options = {
+                "address": "local",
+                "num_cpus": settings.workers or cores,
+                "include_dashboard": False,
+                "object_store_memory": LOCAL_STORE,
+                "_temp_dir": str(self._folder),
+            }
 
         # By default Ray logs its actions.
         logging.getLogger("ray").setLevel(logging.ERROR)
@@ -109,25 +124,6 @@ class Cluster:
         # Ray's own handler ends the process with a native stack trace.
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, on_sigterm)
-
-    def _local_options(self, processors: int) -> dict[str, Any]:
-        """Makes the folder of a cluster on this machine; returns Ray's options for it."""
-        parent = tempfile.gettempdir()
-        if len(parent) > LONGEST_PARENT:
-            parent = "/tmp"
-
-        self._folder = Path(tempfile.mkdtemp(prefix="memeval-ray-", dir=parent))
-        # Ray's agents outlive a process that was killed. All of them refer to the folder.
-        started.adopt_folder(self._folder)
-        # Ctrl-C may arrive before the caller has this object and can close it.
-        atexit.register(self.close)
-        return {
-            "address": "local",
-            "num_cpus": processors,
-            "include_dashboard": False,
-            "object_store_memory": LOCAL_STORE,
-            "_temp_dir": str(self._folder),
-        }
 
     @property
     def nodes(self) -> int:
