@@ -121,15 +121,16 @@ def test_the_overall_score_is_the_mean_of_the_abilities() -> None:
         judged("c", "summarization", None),
         judged("d", "knowledge_update", 1.0, items=(1.0,)),
         judged("e", EVENT_ORDERING, 0.9, items=(1.0,) * 5, order=(1.0, 0.0, 2.0, 3.0, 4.0)),
-        # A blank answer: no judge was called, and the official scorer gives it the floor.
+        # Blank answers: no judge was called. In event ordering they get the official floor.
         record(question_id="f", category=EVENT_ORDERING, verdict=verdict(Label.WRONG)),
+        record(question_id="g", category="knowledge_update", verdict=verdict(Label.WRONG)),
     ]
     measures = official_measures(records, {"e": 5, "f": 5})  # type: ignore[arg-type]
     tau = (0.9 + empty_floor(5)) / 2
     assert measures == pytest.approx(
         {
-            "beam_v1": (0.5 + 1.0 + tau) / 3,
-            "beam_v2": (0.75 + 1.0 + tau) / 3,
+            "beam_v1": (0.5 + 0.5 + tau) / 3,
+            "beam_v2": (0.75 + 0.5 + tau) / 3,
             "event_ordering_f1": 0.5,
             "event_ordering_final": 0.45,
             "event_ordering_tau": tau,

@@ -161,6 +161,8 @@ def test_instruction_can_be_left_out(tmp_path: Path) -> None:
 def test_each_size_has_its_own_files(tmp_path: Path) -> None:
     dataset = personamem(tmp_path, [row()], size="1m")
     assert dataset.expected_counts() == {"questions": 2_674}
+    demo = build("demo_personamem", tmp_path)
+    assert demo.expected_counts() == demo.info.counts
     with pytest.raises(UserError, match=r"questions_1M\.csv is missing"):
         dataset.open()
 
