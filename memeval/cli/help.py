@@ -96,11 +96,6 @@ def _groups() -> list[str]:
     return sorted({*folders} - {"sweep", "hydra"})
 
 
-def is_topic(word: str) -> bool:
-    """Whether a word after `--help` could be a topic."""
-    return word.isidentifier()
-
-
 def _print_group(name: str, folders: Sequence[str]) -> None:
     """The options of a group, each with its fields; the default has a star."""
     also = "   or any positive integer" if name in INTEGER_GROUPS else ""

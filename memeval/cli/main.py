@@ -130,13 +130,14 @@ def _answer_help(arguments: list[str]) -> bool:
     )
 
     if asked:
-        from memeval.cli.help import OF_COMMANDS, is_topic, print_help
+        from memeval.cli.help import OF_COMMANDS, print_help
         from memeval.runs.compose.words import CONFIG_DIR, split_values
 
         at = next(index for index, word in enumerate(arguments) if word in HELP)
         words = pairwise(split_values(arguments))
         folders = [value for option, value in words if option in CONFIG_DIR]
-        topics = [*filter(is_topic, arguments[at + 1 :]), *OF_COMMANDS.keys() & {first}, None]
+        names = filter(str.isidentifier, arguments[at + 1 :])
+        topics = [*names, *OF_COMMANDS.keys() & {first}, None]
         print_help(topics[0], folders)
     elif first == "--version":
         print(__version__)
