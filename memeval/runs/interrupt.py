@@ -289,6 +289,10 @@ def leave(status: int) -> int:
         with suppress(OSError, ValueError):
             stream.flush()
 
+    # If an interrupt went through the `exec` of a string, as each dataclass has one, Python would
+    # end by SIGINT whatever the status is. It forgets that with the next `exec`.
+    exec("")
+
     # At exit the interpreter would search all objects of a run for cycles.
     gc.freeze()
 

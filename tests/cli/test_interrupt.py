@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -63,3 +65,17 @@ def test_a_forked_process_keeps_the_handlers_of_its_system() -> None:
             assert os.waitpid(child, 0) == (child, 0)
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def test_exit_status_is_kept_if_an_interrupt_went_through_an_exec(tmp_path: Path) -> None:
+    """Such as that of a dataclass in a module that was being imported."""
+    code = """
+from memeval.runs.interrupt import leave
+try:
+    exec("raise KeyboardInterrupt")
+except KeyboardInterrupt:
+    raise SystemExit(leave(143))
+"""
+    (tmp_path / "stopped.py").write_text(code, encoding="utf-8")
+    done = subprocess.run([sys.executable, "-m", "stopped"], cwd=tmp_path, check=False)
+    assert done.returncode == 143
