@@ -346,6 +346,7 @@ ANSWERS: dict[str, tuple[Callable[[], Any], str]] = {
     "TextEmpty": (lambda: Answer(""), "answer_failed"),
     "TextBlank": (lambda: Answer(" \n\t"), "answer_failed"),
     "TextHuge": (lambda: Answer("x" * 50_000_000), "answer_failed"),
+    "ChunkHuge": (lambda: Answer("x", retrieved=(Retrieved("x" * 2_000_000, ()),)), "ok"),
     "TextNumpy": (lambda: Answer(np.str_("7 May 2023")), "ok"),
     "TextSubclass": (lambda: Answer(Text("7 May 2023")), "ok"),
     "TextSurrogate": (lambda: Answer("7 May\ud800 2023"), "ok"),

@@ -41,7 +41,7 @@ _KEPT = (bytes, bytearray, memoryview, datetime, date, time, timedelta, UUID, De
 
 
 class _Chunk(Struct):
-    text: Text
+    text: str  # a chunk may be a whole session, however long
     turn_ids: Turns
     score: Finite | None = None
     time: datetime | None = None
