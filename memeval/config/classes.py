@@ -10,6 +10,7 @@ from memeval.errors import MemevalError, UserError, unknown
 from memeval.text.shown import one_line
 
 T = TypeVar("T")
+_PACKAGE = f"{Path(__file__).resolve().parents[1]}/"
 
 
 def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
@@ -79,11 +80,13 @@ def _is_usable(value: object, base: type[Any]) -> bool:
 
 
 def located_error(error: BaseException) -> str:
-    """An error with the innermost location outside of Python's import machinery."""
+    """An error with the innermost location in code that is neither memeval's own nor Python's
+    import machinery.
+    """
     where = ""
     for frame in traceback.extract_tb(error.__traceback__):
         file = frame.filename
-        if not file.startswith("<") and "importlib" not in file and file != __file__:
+        if not file.startswith(("<", _PACKAGE)) and "importlib" not in file:
             where = f"{Path(file).name}:{frame.lineno}: "
 
     return f"{where}{type(error).__name__}: {one_line(error)}"

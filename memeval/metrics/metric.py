@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import isfinite
 
+from memeval.config.classes import located_error
 from memeval.errors import MemevalError, UserError
 from memeval.metrics.formats import (
     count,
@@ -162,7 +163,7 @@ class Metric:
             raise
         except Exception as error:
             raise UserError(
-                f"metric '{one_line(self.name)}' failed: {type(error).__name__}: {one_line(error)}",
+                f"metric '{one_line(self.name)}' failed: {located_error(error)}",
                 "fix the metric, then repeat the command: no answer is lost",
             ) from error
 

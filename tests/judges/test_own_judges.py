@@ -96,6 +96,11 @@ def test_an_odd_verdict_fails_its_question_only(returned: Callable[[], Any], err
     assert error in (row.error or "")
 
 
+def test_an_error_of_a_judge_names_its_line() -> None:
+    row = _judged(lambda: {}["grade"])
+    assert re.fullmatch(r"test_own_judges\.py:\d+: KeyError: 'grade'", row.error or "")
+
+
 def test_a_verdict_of_plain_text_and_numpy_is_stored() -> None:
     votes = ["wrong", "wrong", "correct"]
     row = _judged(lambda: Verdict("odd", "wrong", np.float32(0.5), votes=votes, graded=True))

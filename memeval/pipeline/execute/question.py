@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from memeval.config.classes import located_error
 from memeval.errors import MemevalError, StorageError, UserError
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, Message, ToolPrompt
 from memeval.llm.metering import Ledger, metered, plus
@@ -253,7 +254,7 @@ def failure_message(error: BaseException) -> str:
     """Error message for a row, at most 1,000 characters."""
     message = str(error)
     if not isinstance(error, MemevalError):
-        message = f"{type(error).__name__}: {message}"
+        message = located_error(error)
 
     # A provider may quote the whole request in its error.
     return message[:1000]
