@@ -375,10 +375,10 @@ def test_percentiles() -> None:
     ("line", "told"),
     [
         ('{"question_id": "c/q0", "hypothesis": "\\ud800"}', "surrogate"),
-        ("[" * 100_000, "not JSON"),
-        ('{"question_id": "c/q0", "hypothesis": true}', "must be a string"),
-        ('{"question_id": 3, "hypothesis": "x"}', "question_id"),
-        ('{"question_id": "c/q0"}', "hypothesis is missing"),
+        ("[" * 100_000, "not a row in JSON: maximum recursion depth"),
+        ('{"question_id": "c/q0", "hypothesis": true}', "hypothesis: expected `str | null`"),
+        ('{"question_id": null, "hypothesis": "x"}', "question_id: expected `str`"),
+        ('{"question_id": "c/q0"}', "missing required field `hypothesis`"),
         ("", "is empty"),
     ],
 )
