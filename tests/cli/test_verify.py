@@ -120,6 +120,19 @@ def test_figures_edited_with_a_valid_digest_are_found(
         (first / "run.json").write_bytes(sound)
 
 
+def test_records_that_cannot_be_read_are_one_problem(finished: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(finished, home)
+    records = folders(home)[0] / "records.jsonl"
+    records.unlink()
+    records.mkdir()
+
+    lines = memeval(home, "verify", str(records.parent)).out.splitlines()
+
+    assert lines[0].endswith(": 1 problem")
+    assert lines[1].strip() == "records.jsonl can't be read: Is a directory"
+
+
 def test_texts_that_cannot_be_read_do_not_stop_the_checks(finished: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(finished, home)

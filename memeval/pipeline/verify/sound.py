@@ -120,10 +120,14 @@ class FolderCheck:
                 f"the folder is named {self.folder.name}, but contains the run {summary.run_key}"
             )
 
-        self.records = self._records(summary)
         repeats = self._keys(summary)
-        self._rows(summary, repeats, self.records)
-        self._figures(summary, self.records)
+        records = self._records(summary)
+        # Without the records, every comparison with them would be a problem of its own.
+        if records is not None:
+            self.records = records
+            self._rows(summary, repeats, records)
+            self._figures(summary, records)
+
         # The seed is part of the key only if a model is used at ingest: otherwise the repeats share
         # a memory, which is read once.
         for key in dict.fromkeys(repeat["prepare"] for repeat in repeats):
@@ -179,13 +183,14 @@ class FolderCheck:
             self.problems.append(problem)
             self.figure_findings.append(problem)
 
-    def _records(self, summary: RunSummary) -> list[Record]:
+    def _records(self, summary: RunSummary) -> list[Record] | None:
+        """The records that can be read; None if the file can't be."""
         records, unformatted = [], []
         is_ours = summary.identity.get("version") == __version__
         try:
             content = (self.folder / RECORDS_FILE).read_bytes()
         except OSError:
-            return []  # already among the damage
+            return None  # already among the damage
 
         for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
             try:
