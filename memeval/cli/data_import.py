@@ -15,7 +15,7 @@ from memeval.errors import UserError, unknown
 from memeval.runs.display.terminal import print_folded
 from memeval.runs.forecast.outlook import outlook_for
 from memeval.text.personal import Redactor
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 QUESTIONS_A_CASE = 10
 """Questions per case, assumed if the cases have no questions yet."""
@@ -87,7 +87,7 @@ def _redactor(chosen: argparse.Namespace) -> Redactor | None:
 
 def _write_table(redactor: Redactor, table: Path) -> None:
     """Writes the originals of the placeholders to a file next to the data, for its owner alone."""
-    kinds = [f"{count:,} {kind}" for kind, count in sorted(redactor.counts.items())]
+    kinds = [counted(count, kind) for kind, count in sorted(redactor.counts.items())]
     if not kinds:
         print("  redacted: nothing found")
         return

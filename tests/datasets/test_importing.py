@@ -779,13 +779,15 @@ def test_the_time_of_a_conversation_dates_its_first_message_if_no_message_has_on
     undated = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Yo."}]
     records = [
         {"id": "a", "created_at": "2024-05-06T10:00:00Z", "messages": undated},
-        {"id": "b", "created_at": "2024-05-06T10:00:00Z", "messages": [*undated, dated]},
+        {"id": "b", "created": 1714989600, "messages": [*undated, dated]},
+        {"id": "c", "created": 1714989600, "messages": undated},
     ]
     cases = imported(tmp_path / "mine.json", write(tmp_path / "chats.json", records))
     times = [[turn.get("time") for turn in case["sessions"][0]["turns"]] for case in cases]
-    assert times == [["2024-05-06T10:00:00Z", None], [None, None, "2024-05-06T08:00:00Z"]]
+    assert times[0] == times[2] == ["2024-05-06T10:00:00Z", None]
+    assert times[1] == [None, None, "2024-05-06T08:00:00Z"]
     said = capsys.readouterr().out
-    assert "read: 1 conversation dated as a whole, because no message has a time" in said
+    assert "read: 2 conversations dated as a whole, because no message has a time" in said
 
 
 @pytest.mark.parametrize("name", ["conversations", "data", "chats"])
@@ -992,7 +994,7 @@ def test_redact_replaces_personal_data_and_keeps_a_table(
     assert stat.S_IMODE(table.stat().st_mode) == 0o600
     assert json.loads(table.read_bytes())["<secret-1>"] == SECRET
     said = capsys.readouterr().out
-    assert "redacted: 1 card, 1 email, 1 iban, 2 ip, 1 name, 2 phone, 1 secret" in said
+    assert "redacted: 1 card, 1 email, 1 iban, 2 ips, 1 name, 2 phones, 1 secret" in said
     assert SECRET not in said and "ida@" not in said
 
     # The table of an earlier import must not be overwritten.

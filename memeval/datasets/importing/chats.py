@@ -42,7 +42,7 @@ TEXT_FIELDS = ("content", "parts", "value", "text")
 """Fields that may contain a message's text."""
 IGNORED_ROLES = ("system", "developer")
 UNKNOWN_ROLE = "messages without a known role (call a speaker user or assistant)"
-TIMES = ("timestamp", "created_at", "create_time", "time", "date")
+TIMES = ("timestamp", "created_at", "create_time", "created", "time", "date")
 CONVERSATION_IDS = ("conversation_id", "session_id", "chat_id", "thread_id", "uuid", "id")
 USERS = ("user_id", "user")
 OWN_KEYS = ("user", "channel", "thread")
