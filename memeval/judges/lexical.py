@@ -19,8 +19,11 @@ class LexicalJudge(Judge):
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
-        right = metrics[self.metric] == 1.0
-        return self.verdict(answer, right=right, score=float(right))
+        score = metrics[self.metric]
+        if score is None:
+            return self.unscored("the question has no gold")
+
+        return self.verdict(answer, right=score == 1.0, score=score)
 
 
 class ContainsJudge(LexicalJudge):

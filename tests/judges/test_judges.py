@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -107,6 +108,15 @@ def test_answer_without_a_token_f1_is_unscored() -> None:
     found = asyncio.run(TokenF1Judge().judge(QUESTION, "7 May", {"token_f1": None}))
     assert found.label is Label.UNSCORED
     assert found.reason.startswith("token_f1 is not defined for this answer")
+
+
+@pytest.mark.parametrize("name", ["keyword", "contains", "exact_match"])
+def test_answer_to_a_question_without_a_gold_is_unscored(name: str) -> None:
+    judge = build_judge(name, JudgeContext(lambda: Says("")))
+    question = replace(QUESTION, gold=())
+    metrics = locomo_metrics("7 May", question)
+    found = asyncio.run(judge.judge(question, "7 May", metrics))
+    assert (found.label, found.reason) == (Label.UNSCORED, "the question has no gold")
 
 
 def test_a_subclass_of_token_f1_has_the_threshold_that_its_run_records() -> None:
