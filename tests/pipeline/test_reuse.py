@@ -104,8 +104,9 @@ def test_ingest_that_fails_again_is_billed_for_all_its_calls(
     with ScriptedEndpoint(reply, edit=replies.append) as endpoint:
         for most in (2, 5):
             reach = model(endpoint)[len(SMALL) :]
-            memeval(*words, *reach, "system=graphrag_lite", "tracking=none", check=False)
-            assert len(replies) == most
+            command = (*words, *reach, "system=graphrag_lite", "tracking=none")
+            done = memeval(*command, check=False)
+            assert len(replies) == most and "prepare 0/1 (1 failed)" in done.stderr
 
     sent = sum(reply["usage"]["prompt_tokens"] for reply in replies)
     received = sum(reply["usage"]["completion_tokens"] for reply in replies)

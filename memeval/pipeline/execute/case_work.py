@@ -112,7 +112,8 @@ class CaseWork:
             with self._stopping_all():
                 answers = await self._open_case(repeat, case)
 
-        self.progress.done("prepare", reused=answers is None or answers.reused)
+        is_failed = answers is not None and answers.failed
+        self.progress.done("prepare", reused=answers is None or answers.reused, failed=is_failed)
         try:
             async with asyncio.TaskGroup() as group:
                 for number, question in enumerate(case.questions):

@@ -66,6 +66,8 @@ class MemorySource(AnswerSource):
 class FailedIngest(CaseAnswers):
     """A case without a memory: the error of its ingest becomes the status of each question."""
 
+    failed = True
+
     def __init__(self, error: Exception, failed: FailedMemory | None) -> None:
         self._error = error
         if failed is not None and failed.usage:

@@ -15,6 +15,8 @@ class CaseAnswers(ABC):
 
     reused: bool = False
     """Whether the answers come from a saved memory."""
+    failed: bool = False
+    """Whether there is no memory, because its ingest failed."""
     ingest: IngestRow | None = None
     """Costs of the case's ingest; None if nothing was ingested. The run sets the row's id."""
 
