@@ -394,14 +394,19 @@ MISTAKES = [
         "empty.jsonl is empty",
         way_out='{"question_id": "conv-26/q0", "hypothesis": "7 May 2023"}',
     ),
-    mistake("evaluate {broken.jsonl}", "broken.jsonl, line 3: not JSON"),
-    mistake("evaluate {no_hypothesis.jsonl}", "no_hypothesis.jsonl, line 1: hypothesis is missing"),
+    mistake("evaluate {broken.jsonl}", "broken.jsonl, line 3: not a row in JSON"),
+    mistake(
+        "evaluate {no_hypothesis.jsonl}",
+        "line 1: not a row in JSON: object missing required field `hypothesis`",
+    ),
     mistake(
         "evaluate {no_id.jsonl}",
-        "no_id.jsonl, line 2: question_id is missing",
+        "line 2: not a row in JSON: object missing required field `question_id`",
         way_out="one row per line",
     ),
-    mistake("evaluate {a_list.jsonl}", "a_list.jsonl, line 1: not an object"),
+    mistake(
+        "evaluate {a_list.jsonl}", "a_list.jsonl, line 1: not a row in JSON: expected `object`"
+    ),
     mistake(
         "evaluate {sound.jsonl} system=rag",
         "system=rag has no effect: the file takes the place of a system",
