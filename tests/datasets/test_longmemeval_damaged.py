@@ -116,6 +116,8 @@ def test_an_unknown_question_type_is_named(tmp_path: Path) -> None:
         (b" \n", "FILE is not readable JSON: parse error: premature EOF, in record 0"),
         (b'{"a": 1}', "FILE is empty, or not a list of records."),
         (b"[]", "FILE is empty, or not a list of records."),
+        # gzip: ijson's message about it is bytes.
+        (b"\x1f\x8b\x08", "FILE is not readable JSON: lexical error: invalid char in json text,"),
     ],
 )
 def test_file_without_records_is_refused(tmp_path: Path, content: bytes, message: str) -> None:

@@ -30,7 +30,10 @@ def stream_list(path: Path) -> Iterator[Any]:
                 yield item
                 count += 1
     except (ijson.JSONError, UnicodeDecodeError) as error:
-        what = str(error).splitlines()[0].strip()
+        # ijson quotes bytes that are not UTF-8, and its message is then bytes itself.
+        message = error.args[0]
+        text = message.decode(errors="replace") if isinstance(message, bytes) else str(error)
+        what = text.splitlines()[0].strip(" .")
         where = f"in record {count}"
         if "premature EOF" in what or "ncomplete" in what:
             where += " (the file ends there: is it cut off?)"
