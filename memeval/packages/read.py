@@ -214,7 +214,7 @@ def _check_list(path: Path, archive: zipfile.ZipFile, manifest: PackageManifest)
     listed = [*first, *manifest.entries]
     for name, expected in zip_longest(names, listed):
         if name != expected:
-            shown = one_line(name or expected, 100)
+            shown = one_line(expected if name is None else name, 100)
             raise _error(path, f"'{shown}' is not where {form.MANIFEST} lists it")
 
     for name, entry in manifest.entries.items():

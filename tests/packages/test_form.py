@@ -113,6 +113,15 @@ def test_entries_in_another_order_are_refused(packed: Packed, tmp_path: Path) ->
     assert "is not where manifest.json lists it" in problem_of(path)
 
 
+@pytest.mark.parametrize("name", ["", "../x", "/etc/x", "evil.py", "runs/../../x"])
+def test_an_entry_that_the_manifest_does_not_list_is_refused(
+    packed: Packed, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "edited.memeval"
+    write_entries(path, {**entries_of(packed.path), name: b"x"})
+    assert f"'{name}' is not where manifest.json lists it" in problem_of(path)
+
+
 @pytest.mark.parametrize("name", ["answers.jsonl", "verdicts.jsonl", "ingest.jsonl"])
 def test_a_header_that_is_repeated_is_found(packed: Packed, tmp_path: Path, name: str) -> None:
     entries = entries_of(packed.path)
