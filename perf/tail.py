@@ -3,9 +3,9 @@ endpoint on loopback.
 
     MEMEVAL_DATA_DIR=... python perf/tail.py [--latency 0.2] [--times 3] [--runs 1,9,27]
 
-Prints, for each number of runs, the fastest of several invocations: the seconds after the last
-verdict on disk at which each file of `STEPS` exists and the process ends. Each invocation has its
-own home, so its store is new.
+Prints, for each number of runs, the fastest of several invocations: the seconds from the last
+verdict on disk to each step's file (see `STEPS`), to MLflow's view of the sweep, and to the end of
+the process. Each invocation has its own home, so its store is new.
 """
 
 from __future__ import annotations

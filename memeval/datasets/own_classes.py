@@ -64,7 +64,7 @@ def _fault_of(question: EvalQuestion, turn_ids: Collection[str]) -> str:
     is_lacking = question.choices and question.answerable and not right
     is_many = len(right) > 1 and not question.multi_select
     if is_lacking or is_many or not right <= set(range(len(question.choices))):
-        return "right_choices must name one choice, from 0; several with multi_select=True"
+        return "right_choices must be one position, from 0; several need multi_select=True"
 
     return ""
 

@@ -235,7 +235,7 @@ def watched(system: MemorySystem) -> Watched:
 
 
 async def discard(system: MemorySystem) -> None:
-    """Closes a system without a memory, whatever its `close` raises: a run only notes it."""
+    """Closes a system without a memory. An error of its `close` is ignored: a run only notes it."""
     await _OPEN.pop(id(system)).close()
 
 

@@ -65,8 +65,8 @@ def open_url(url: str, done: int) -> HTTPResponse:
 def unreachable(url: str, error: Exception) -> str:
     """Why a URL can't be reached, in one sentence.
 
-    No such reason goes away on its own, so nothing is retried.
+    None of these errors goes away on its own, so nothing is retried.
     """
-    # Of a refused certificate, an unknown host and the like, `urllib` wraps the error itself.
+    # `urllib` wraps the error of a refused certificate, an unknown host and the like.
     reason = error.reason if isinstance(error, URLError) else error
     return f"{url} can't be reached: {one_line(reason) or type(reason).__name__}."

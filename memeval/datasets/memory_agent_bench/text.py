@@ -11,7 +11,7 @@ from memeval.text.words import BY_CHARACTER
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*[ \t]+|(?<=[。！？])[”’）」』]*")
 """End of a sentence within a line: after its last mark and the quotes that close it."""
 NUMBERED = re.compile(r"\s*\d+\.\s")
-"""Start of a line with a serial number. Such a line is one sentence, also with full stops in it."""
+"""Start of a line with a serial number. Such a line is one sentence, even with full stops."""
 WORD = re.compile(r"\s*\S+")
 PIECE = re.compile(rf"\s*(?:[{BY_CHARACTER}]|(?:(?![{BY_CHARACTER}])\w)+|[^\w\s])")
 """A token with the white space before it, as tokens are counted."""
