@@ -425,21 +425,27 @@ def test_transient_failure_is_retried_and_noted(service: ScriptedMemory) -> None
 
 
 class SlowMemory(ScriptedMemory):
-    """The example server, with the number of requests that it gets at once."""
+    """The example server, with the number of requests that it gets at once, and the connections
+    that they come over.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.open = self.most = 0
+        self.writers: set[Any] = set()
 
     async def respond(self, request: Any, writer: Any) -> bool:
         self.open += 1
         self.most = max(self.most, self.open)
+        self.writers.add(writer)
         await asyncio.sleep(0.01)
         self.open -= 1
         return await super().respond(request, writer)
 
 
-def test_cases_share_the_limit_on_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cases_share_the_limit_on_requests_and_the_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(remote, "_answered", set())
 
     async def fill_five(of: SystemUnderTest) -> None:
@@ -449,6 +455,7 @@ def test_cases_share_the_limit_on_requests(monkeypatch: pytest.MonkeyPatch) -> N
         asyncio.run(play(fill_five, Served(service.address, max_concurrency=2)))
 
     assert service.most == 2
+    assert len(service.writers) == 2
 
 
 @pytest.mark.parametrize("status", [400, 401, 500])

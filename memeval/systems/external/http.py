@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 from memeval.config.checks import check_address, check_headers
 from memeval.config.schema import TOOLS
@@ -200,12 +201,14 @@ class HttpMemory(ServedMemory):
 
 
 class HttpService(Service):
-    """Posts the operations of one case; all cases share the limit on requests to the service."""
+    """Posts the operations of one case; cases share the limit on requests, and wait out an outage
+    together.
+    """
 
     def __init__(self, settings: HttpSettings) -> None:
         self._settings, self._address = settings, address_of(settings)
         self.name = f"the memory service at {self._address}"
-        self._endpoint: Endpoint | None = None
+        self._endpoint: _SharedEndpoint | None = None
         contract = CONTRACTS.get(settings.contract)
         self._contract = contract(self._post) if contract else None
 
@@ -215,9 +218,7 @@ class HttpService(Service):
             # over.
             await self._check_listening()
             await self._check_health()
-            settings = endpoint_settings(self._settings)
-            slots = slots_at(settings.base_url, settings.api_key)
-            self._endpoint = Endpoint(settings, slots=slots)
+            self._endpoint = _SharedEndpoint.enter(endpoint_settings(self._settings))
 
         if self._contract is not None:
             return await self._contract.call(operation, body)
@@ -232,11 +233,11 @@ class HttpService(Service):
         self, path: str, body: Mapping[str, Any], *, is_tool: bool = False
     ) -> ServiceReply:
         assert self._endpoint is not None, "an operation opens it"
-        own = current_ledger().own
+        own, endpoint = current_ledger().own, self._endpoint.endpoint
         try:
             # Only the request counts as the memory's time, not the wait for a request slot.
             with own.excluded():
-                reply = await self._endpoint.post(path, body, as_object, most_bytes=MOST_BYTES)
+                reply = await endpoint.post(path, body, as_object, most_bytes=MOST_BYTES)
         except ModelError as error:
             message = f"{self.name} failed at {path}: {error}"
             # A model wrote the request: its next call may be right.
@@ -289,7 +290,7 @@ class HttpService(Service):
     async def close(self) -> None:
         endpoint, self._endpoint = self._endpoint, None
         if endpoint is not None:
-            await endpoint.aclose()
+            await endpoint.leave()
 
 
 def address_of(settings: HttpSettings) -> str:
@@ -325,3 +326,43 @@ def says_ok(content: bytes) -> bool:
     """Whether a reply is `{"ok": true}`."""
     reply = json_or_none(content)
     return isinstance(reply, Mapping) and reply.get("ok") is True
+
+
+class _SharedEndpoint:
+    """An endpoint that the cases of one event loop share, closed when the last one leaves.
+
+    In an outage one case tries for all. With an endpoint each, all of them would fail after
+    `max_retries`, within seconds.
+    """
+
+    def __init__(self, settings: EndpointSettings) -> None:
+        slots = slots_at(settings.base_url, settings.api_key)
+        self.endpoint = Endpoint(settings, slots=slots)
+        self._users = 0
+
+    @classmethod
+    def enter(cls, settings: EndpointSettings) -> _SharedEndpoint:
+        """The endpoint of these settings on the running loop."""
+        of_loop = _ENDPOINTS.setdefault(asyncio.get_running_loop(), {})
+        key = repr(astuple(settings))
+        if key not in of_loop:
+            of_loop[key] = cls(settings)
+
+        of_loop[key]._users += 1
+        return of_loop[key]
+
+    async def leave(self) -> None:
+        """Closes the connections after their last user."""
+        self._users -= 1
+        if self._users > 0:
+            return
+
+        of_loop = _ENDPOINTS.get(asyncio.get_running_loop(), {})
+        of_loop.pop(repr(astuple(self.endpoint.settings)), None)
+        await self.endpoint.aclose()
+
+
+# By loop: connections belong to the event loop that opened them.
+_ENDPOINTS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _SharedEndpoint]] = (
+    WeakKeyDictionary()
+)
