@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from itertools import chain
+from math import isclose
 from sys import float_info
 from typing import Annotated, Any
 
@@ -553,9 +554,13 @@ class Verdict:
         object.__setattr__(self, "label", Label(self.label))
         object.__setattr__(self, "votes", tuple(map(Label, self.votes)))
         if self.score is not None:
-            object.__setattr__(self, "score", float(self.score))
-            if not 0 <= self.score <= 1:
-                raise ValueError(f"a score must be in [0, 1], but is {self.score}")
+            # Weights of a rubric may sum to 1.0000000000000002.
+            given = float(self.score)
+            score = min(max(given, 0.0), 1.0)
+            if not isclose(score, given, abs_tol=1e-9):
+                raise ValueError(f"a score must be in [0, 1], but is {given}")
+
+            object.__setattr__(self, "score", score)
         elif self.graded and self.label is not Label.UNSCORED:
             raise ValueError("a graded verdict needs a score")
 

@@ -109,6 +109,12 @@ def test_a_verdict_of_plain_text_and_numpy_is_stored() -> None:
     assert row.verdict.label is Label.WRONG
 
 
+def test_a_score_that_rounding_carries_over_1_is_1() -> None:
+    score = 0.05 + 0.55 + 0.3 + 0.1
+    assert score > 1
+    assert Verdict("odd", Label.CORRECT, score, graded=True).credit == 1
+
+
 def _judged(returned: Callable[[], Any]) -> VerdictRow:
     class Odd(Judge):
         name = "odd"
