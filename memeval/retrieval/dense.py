@@ -39,11 +39,12 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     if not texts:
         return vectors
 
-    lengths = np.linalg.norm(vectors, axis=-1)
-    if lengths.shape != (len(texts),):
+    if vectors.ndim != 2 or len(vectors) != len(texts):
         raise ModelError(
             f"the embedder returned vectors of shape {vectors.shape} for {len(texts)} texts"
         )
+
+    lengths = np.linalg.norm(vectors, axis=1)
     if not ((lengths == 0) | (np.abs(lengths - 1) < LENGTH_TOLERANCE)).all():
         raise ModelError("the embedder returned a vector that is not of length 1")
 

@@ -128,7 +128,8 @@ class Reordering:
         candidates = [
             Candidate(position, self._texts[position], score) for position, score in ranked
         ]
-        scores = np.asarray(await self._reranker.scores(query, candidates), dtype=np.float64)
+        given = await self._reranker.scores(query, candidates)
+        scores = np.asarray(None if given is None else list(given), dtype=np.float64)
         if scores.shape != (len(candidates),):
             raise ModelError(
                 f"the reranker returned scores of shape {scores.shape} for {len(candidates)} texts"

@@ -67,7 +67,7 @@ class Shortest(Reranker):
         return [-float(len(candidate.text)) for candidate in candidates]
 
 
-class Broken(Reranker):
+class Scripted(Reranker):
     """Returns the scores in `said`."""
 
     said: Sequence[float] = ()
@@ -125,10 +125,17 @@ TWO_LABELS = np.zeros((2, 2), dtype=np.float32)
     "said", [(), (1.0,), (1.0, float("nan")), (1.0, float("inf")), TWO_LABELS, None]
 )
 def test_wrong_number_of_scores_or_non_finite_score_fails_the_call(said: Any) -> None:
-    broken = Broken()
+    broken = Scripted()
     broken.said = said
     with pytest.raises(ModelError, match="the reranker returned"):
         asyncio.run(Reordering(broken, CORPUS).reorder("tea", [(0, 0.5), (1, 0.4)]))
+
+
+def test_scores_may_come_from_an_iterator() -> None:
+    lazy = Scripted()
+    lazy.said = map(float, (1, 2))  # type: ignore[assignment]
+    ranked = [(0, 0.5), (1, 0.4)]
+    assert asyncio.run(Reordering(lazy, CORPUS).reorder("tea", ranked)) == [(1, 2.0), (0, 1.0)]
 
 
 def test_only_the_best_are_reordered_and_the_rest_lose_their_scores() -> None:

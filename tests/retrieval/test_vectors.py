@@ -229,10 +229,11 @@ class Returns(Embedder):
     [
         (np.eye(1, 4), r"vectors of shape \(1, 4\) for 2 texts"),
         (np.eye(2, 4)[0], r"vectors of shape \(4,\) for 2 texts"),
+        (np.array(None), r"vectors of shape \(\) for 2 texts"),
         (3 * np.eye(2, 4), "not of length 1"),
         (np.full((2, 4), np.nan), "not of length 1"),
     ],
-    ids=["one too few", "no rows", "not of length 1", "not finite"],
+    ids=["one too few", "no rows", "nothing", "not of length 1", "not finite"],
 )
 def test_an_embedder_of_ones_own_returns_a_unit_vector_for_each_text(
     rows: np.ndarray, message: str
