@@ -29,7 +29,8 @@ def composing() -> Iterator[None]:
 def in_thread(work: Callable[[], T]) -> T:
     """Returns the result of `work`, done in a new thread.
 
-    At a Ctrl-C in the caller, which a notebook survives, the work ends as after a first Ctrl-C.
+    Ctrl-C in the caller ends the work as a command's first Ctrl-C does. Otherwise the thread would
+    go on in a notebook, whose process survives.
     """
     switch = StopSwitch()
     future = _start(work, switch)

@@ -136,8 +136,8 @@ def packages_of(module: str) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises `UserError` if a user's folder repeats an existing file: Hydra would pick one; and for
-    a byte-order mark, which hides a file's `# @package` from Hydra.
+    """Raises `UserError` for a file of a user's folder that repeats an existing one, because Hydra
+    would pick either, or that has a byte-order mark, which hides its `# @package` from Hydra.
     """
     for path in sorted(folder.glob("*.yaml")):
         if (conf_dir() / path.name).is_file():

@@ -16,7 +16,7 @@ JUDGES = Registry("judge", Judge)  # type: ignore[type-abstract]
 
 
 def judge_type(name: str, path: str | None = None) -> type[Judge]:
-    """The judge of that name, or at a class path. Raises `UserError`, also for one without name."""
+    """The judge of that name, or at a class path. Raises `UserError`, also if it has no `name`."""
     judge = JUDGES.load(name, path)
     if not isinstance(getattr(judge, "name", None), str):
         where = f"{judge.__module__}:{judge.__qualname__}"

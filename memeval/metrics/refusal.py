@@ -13,8 +13,8 @@ depends on the place of a refusal within the answer:
    determined`), and its other sentences only say what the source mentions.
 
 To bound the work, only these parts are read: the first and last 3,000 characters of a text, the
-first and last six sentences, and the first and last 200 characters of each. Of those that are not
-neutral, the first and the last two count.
+first and last six sentences, and the first and last 200 characters of each. Of the sentences that
+are not neutral, the first and the last two count.
 """
 
 import re

@@ -50,7 +50,7 @@ class _Counts:
         self.size = 0
         """The number of documents."""
         self.of_term: dict[str, array[int]] = defaultdict(partial(array, "i"))
-        """For each term, the position of each of its occurrences' documents, in order."""
+        """For each term, the position of the document of each occurrence, in order."""
 
     def append(self, frequencies: Mapping[str, int]) -> None:
         """Adds the next document."""

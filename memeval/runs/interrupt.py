@@ -289,8 +289,8 @@ def leave(status: int) -> int:
         with suppress(OSError, ValueError):
             stream.flush()
 
-    # If an interrupt went through the `exec` of a string, as each dataclass has one, Python would
-    # end by SIGINT whatever the status is. It forgets that with the next `exec`.
+    # Each dataclass is made by `exec` of a string. If an interrupt has passed through one, Python
+    # ends by SIGINT instead of with the status. It forgets the interrupt at the next `exec`.
     exec("")
 
     # At exit the interpreter would search all objects of a run for cycles.

@@ -52,7 +52,7 @@ class HypothesisRow(Struct, frozen=True):
     recorded_judge_labels: Any = None
 
     def __post_init__(self) -> None:
-        # JSON may contain an escaped one, which would fail only when the row is stored.
+        # JSON may contain an escaped lone surrogate, which would fail only when it is stored.
         try:
             f"{self.question_id}{self.hypothesis}".encode()
         except UnicodeEncodeError:

@@ -58,7 +58,7 @@ class McpSession:
         self._program: Program | None = None
         self._noise = 0
         self._last_noise = ""
-        """The last such line since the last call, as messages describe it."""
+        """The last unreadable line since a call began, as messages describe it."""
         self._waiting: set[asyncio.Future[Exception]] = set()
         """One future per call under way, for an error if the library would let the call wait."""
         self._end = ""
