@@ -3,8 +3,9 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -15,6 +16,7 @@ WRITING_S = 0.2
 """Time limit for writing the last reply before the work is cancelled, in seconds."""
 
 Finish = Callable[[float], Awaitable[None]]
+_cleans_up: ContextVar[bool] = ContextVar("cleans_up", default=False)
 
 
 @dataclass(eq=False)
@@ -57,7 +59,8 @@ class InFlight:
     async def request(self, work: object = None) -> AsyncIterator[None]:
         """Counts a request of `work`. A request that is held back waits until it is cancelled."""
         loop = asyncio.get_running_loop()
-        if self.closing or loop in self._ending or work in self._ending:
+        is_ending = self.closing or loop in self._ending or work in self._ending
+        if is_ending and not _cleans_up.get():
             await loop.create_future()
 
         parts = (loop,) if work is None else (loop, work)
@@ -131,6 +134,16 @@ class InFlight:
     def reopen(self) -> None:
         """Lets requests start again, for the next run in this process."""
         self.closing = False
+
+
+@contextmanager
+def cleaning_up() -> Iterator[None]:
+    """Requests inside the block are not held back: they end what earlier requests began."""
+    before = _cleans_up.set(True)
+    try:
+        yield
+    finally:
+        _cleans_up.reset(before)
 
 
 async def _finish(

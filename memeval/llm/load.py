@@ -41,7 +41,7 @@ class Load(Struct):
 
     @asynccontextmanager
     async def calling(self, work: object = None) -> AsyncIterator[Exchange]:
-        """Counts a try for some work. No try starts once the run or the work is ending."""
+        """Counts a try for some work. Once the run or the work is ending, only clean-up starts."""
         async with in_flight.request(work):
             if self.began is None:
                 self.began, self._worked_before = time.perf_counter(), time.process_time()

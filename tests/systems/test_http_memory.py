@@ -25,6 +25,7 @@ from served_examples import (
 
 from memeval.config.settings import read_settings
 from memeval.errors import MemoryServiceError, ModelError, UserError
+from memeval.llm.in_flight import in_flight
 from memeval.records import Answer, Query, Role
 from memeval.systems.base import MORE_THAN_ASKED, TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external import remote
@@ -402,6 +403,17 @@ def test_case_is_reset_at_its_end_unless_forget_is_false(service: ScriptedMemory
     assert len(service.sent("reset")) == 2
     asked(Served(service.address, forget=False))
     assert len(service.sent("reset")) == 3
+
+
+def test_case_is_reset_at_its_end_after_ctrl_c_too(
+    service: ScriptedMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def interrupt(of: SystemUnderTest) -> None:
+        await of.fill_system()
+        monkeypatch.setattr(in_flight, "closing", True)
+
+    asyncio.run(play(interrupt, Served(service.address)))
+    assert len(service.sent("reset")) == 2
 
 
 def test_namespace_is_unique_and_contains_no_case_id() -> None:

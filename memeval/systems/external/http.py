@@ -19,6 +19,7 @@ from memeval.errors import MemevalError, MemoryServiceError, ModelError, UserErr
 from memeval.llm.breaker import try_connection
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 from memeval.llm.faults import connection_setback
+from memeval.llm.in_flight import cleaning_up
 from memeval.llm.keys import headers_of, value_of
 from memeval.llm.metering import current_ledger
 from memeval.llm.refusals import RefusedRequestError
@@ -228,6 +229,11 @@ class HttpService(Service):
             return await self._post(operation, body, is_tool=True)
 
         return await self._post(getattr(self._settings, f"{operation}_path"), body)
+
+    async def end_case(self, body: Mapping[str, Any]) -> None:
+        # After Ctrl-C, too: otherwise the data would stay at the service.
+        with cleaning_up():
+            await super().end_case(body)
 
     async def _post(
         self, path: str, body: Mapping[str, Any], *, is_tool: bool = False
