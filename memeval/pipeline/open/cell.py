@@ -151,9 +151,9 @@ def run_name(config: RunConfig) -> str:
     if config.label:
         parts.append(config.label)
     if config.system["name"] == IMPORTED:
+        parts.append(Path(config.system["file"]).stem)
         # A label may be the name of the file.
-        parts = [*parts, Path(config.system["file"]).stem, config.judge.name]
-        return " ".join(dict.fromkeys(parts))
+        return " ".join([*dict.fromkeys(parts), config.judge.name])
 
     parts += [config.granularity.name, f"k={config.top_k}"]
     if config.context_tokens is not None:
