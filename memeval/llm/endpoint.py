@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -31,6 +31,8 @@ from memeval.llm.transport import Transport, encode, time_limit
 from memeval.results.prices import provider_of
 
 T = TypeVar("T")
+Attempt = Callable[[], Awaitable[T | Setback]]
+"""One try of a call."""
 
 UNSOUND_TRIES = 6
 """Maximum attempts of a call with unsound replies under status 200: they may never be sound."""
@@ -149,7 +151,7 @@ class Endpoint:
         address, asked = self.settings.base_url, f"{path} {body.get('model', '')}"
         await self._breaker.knock()
         try:
-            reply = await self._post(path, content, read, most_bytes, call)
+            reply = await self._post(lambda: self._try(path, content, read, most_bytes), call)
             if self._budget is not None:
                 call.end_try(amount_of(body, reply.value, self._provider, most))
         except (CutReplyError, FilteredReplyError):
@@ -171,21 +173,14 @@ class Endpoint:
         self._breaker.note_success(address, asked)
         return reply
 
-    async def _post(
-        self,
-        path: str,
-        content: bytes,
-        read: Callable[[Mapping[str, Any]], T],
-        most_bytes: int,
-        call: _Call,
-    ) -> EndpointReply[T]:
+    async def _post(self, attempt: Attempt[T], call: _Call) -> EndpointReply[T]:
         while True:
             await call.begin_try()
             entered = self._clock()
             probe = await self._outage.enter()
             call.waited_s += self._clock() - entered
             try:
-                tried = await self._try_in_slot(path, content, read, most_bytes, call, probe=probe)
+                tried = await self._try_in_slot(attempt, call, probe=probe)
                 if tried is None:
                     continue
 
@@ -212,14 +207,7 @@ class Endpoint:
                 call.waited_s += wait
 
     async def _try_in_slot(
-        self,
-        path: str,
-        content: bytes,
-        read: Callable[[Mapping[str, Any]], T],
-        most_bytes: int,
-        call: _Call,
-        *,
-        probe: bool,
+        self, attempt: Attempt[T], call: _Call, *, probe: bool
     ) -> tuple[T | Setback, float, float] | None:
         """One try in a slot, when it was sent, and its latency; None if an outage began while the
         call queued for the slot.
@@ -233,7 +221,7 @@ class Endpoint:
             sent_at = self._clock()
             async with self.load.calling(self._breaker.admit()) as exchange:
                 call.is_out = True
-                outcome = await self._try(path, content, read, most_bytes)
+                outcome = await attempt()
                 # After a setback the slot is kept, so waiting calls first see its effects.
                 if not isinstance(outcome, Setback):
                     await slot.pass_on()
