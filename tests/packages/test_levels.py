@@ -665,8 +665,9 @@ def test_run_with_a_model_verifies_with_its_prices_and_the_local_endpoint(
             pack([run], tmp_path / "again.memeval")
 
         told = {one.name: one for one in verify_package(path)}["verdicts"].unchecked
-        assert told[0].startswith(f"{run.key}: a model judged (llm")
-        assert told[0].endswith("): to repeat some verdicts, use --judge N")
+        (why,) = [line for line in told if line.startswith(run.key)]
+        assert why.startswith(f"{run.key}: a model judged (llm")
+        assert why.endswith("): to repeat some verdicts, use --judge N")
 
         before = len(memeval.load_runs())
         checks = Checks(judge=partial(judge_again, count=2), answer=partial(answer_again, count=1))
