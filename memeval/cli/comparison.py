@@ -121,7 +121,7 @@ def print_words(comparisons: Sequence[Comparison], summaries: Sequence[RunSummar
             print(sentences_text(comparison, MOST_SENTENCES))
 
         for line in refusal_lines(comparison):
-            print(line)
+            print_folded(line)
 
 
 def print_statistics(comparisons: Sequence[Comparison]) -> None:

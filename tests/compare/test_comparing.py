@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,20 @@ def test_a_run_that_found_nothing_is_not_compared(tmp_path: Path) -> None:
     assert not comparison.differences
     assert "got any context from its memory" in " ".join(refusal_lines(comparison))
     assert compared(runs, force=True).differences
+
+
+def test_a_pair_that_is_not_compared_is_shown_within_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags = {"nothing_found": "true"}
+    runs = [made_run(tmp_path, name, example(name), tags=tags) for name in "BA"]
+    shown = io.StringIO()
+    shown.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", shown)
+    print_words([compared(runs)], [])
+    lines = shown.getvalue().splitlines()
+    assert lines[0].startswith("not compared: ") and max(map(len, lines)) <= 80
 
 
 def test_metric_that_is_not_a_share_is_reported_per_question(tmp_path: Path) -> None:
