@@ -10,7 +10,7 @@ from memeval.errors import MemevalError, UserError, unknown
 from memeval.text.shown import one_line
 
 T = TypeVar("T")
-_PACKAGE = f"{Path(__file__).resolve().parents[1]}/"
+_PACKAGE = f"{Path(__file__).parents[1]}/"
 
 
 def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
