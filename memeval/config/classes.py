@@ -79,9 +79,9 @@ def _is_usable(value: object, base: type[Any]) -> bool:
     return isinstance(value, type) and issubclass(value, base) and not isabstract(value)
 
 
-def located_error(error: BaseException) -> str:
-    """An error with the innermost location in code that is neither memeval's own nor Python's
-    import machinery.
+def located_error(error: BaseException, limit: int = 200) -> str:
+    """An error, at most `limit` characters of it, with the innermost location in code that is
+    neither memeval's own nor Python's import machinery.
     """
     where = ""
     for frame in traceback.extract_tb(error.__traceback__):
@@ -89,4 +89,4 @@ def located_error(error: BaseException) -> str:
         if not file.startswith(("<", _PACKAGE)) and "importlib" not in file:
             where = f"{Path(file).name}:{frame.lineno}: "
 
-    return f"{where}{type(error).__name__}: {one_line(error)}"
+    return f"{where}{type(error).__name__}: {one_line(error, limit)}"

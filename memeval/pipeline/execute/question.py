@@ -254,7 +254,7 @@ def failure_message(error: BaseException) -> str:
     """Error message for a row, at most 1,000 characters."""
     message = str(error)
     if not isinstance(error, MemevalError):
-        message = located_error(error)
+        message = located_error(error, 1000)
 
     # A provider may quote the whole request in its error.
     return message[:1000]
