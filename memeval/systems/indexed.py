@@ -38,7 +38,7 @@ class SearchIndex(Protocol):
 
 
 MOST_RESULTS = 50_000
-"""Results that a system keeps."""
+"""Maximum results that a system keeps."""
 
 
 class _Results(dict[int, Retrieved]):
