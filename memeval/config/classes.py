@@ -79,6 +79,11 @@ def _is_usable(value: object, base: type[Any]) -> bool:
     return isinstance(value, type) and issubclass(value, base) and not isabstract(value)
 
 
+def is_ours(file: str) -> bool:
+    """Whether the file of some code is memeval's own, or not a file, such as `<string>`."""
+    return file.startswith((_PACKAGE, "<"))
+
+
 def located_error(error: BaseException, limit: int = 200) -> str:
     """An error, at most `limit` characters of it, with the innermost location in code that is
     neither memeval's own nor Python's import machinery.
@@ -86,7 +91,7 @@ def located_error(error: BaseException, limit: int = 200) -> str:
     where = ""
     for frame in traceback.extract_tb(error.__traceback__):
         file = frame.filename
-        if not file.startswith(("<", _PACKAGE)) and "importlib" not in file:
+        if not is_ours(file) and "importlib" not in file:
             where = f"{Path(file).name}:{frame.lineno}: "
 
     return f"{where}{type(error).__name__}: {one_line(error, limit)}"

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
+from memeval.config.classes import is_ours
 from memeval.errors import MemevalError, SystemFaultError
 from memeval.llm.metering import current_ledger
 from memeval.text.shown import one_line
@@ -22,8 +23,6 @@ AGAIN_S = 0.5
 """Seconds between two interruptions of an overdue call, which may swallow one."""
 TOOL = "tool "
 """Prefix of a tool's name in a message, in place of a method's name."""
-_PACKAGE = str(Path(__file__).resolve().parents[2])
-"""memeval's own package: its frames are named only if there are no others."""
 _CALLS = dict.fromkeys(("answer", "probe", "tools", "tool search_memory"), "recall")
 """The user's method that a built-in method calls, by the name of the built-in method."""
 
@@ -66,7 +65,7 @@ class SystemCall(Struct):
     def _location_of(self, error: BaseException) -> str:
         steps = traceback.walk_tb(error.__traceback__)
         frames = [(frame.f_code.co_filename, line) for frame, line in steps]
-        foreign = [frame for frame in frames if not _is_ours(frame[0])]
+        foreign = [frame for frame in frames if not is_ours(frame[0])]
         if not foreign:
             # A call with wrong arguments fails in memeval's frame, before any line of the user's
             # code.
@@ -174,10 +173,10 @@ def _location(owner: Any, method: str) -> str:
     If a built-in method calls one of the user's, the location is that of the user's method.
     """
     code = _code_of(owner, method)
-    if code is None or _is_ours(code.co_filename):
+    if code is None or is_ours(code.co_filename):
         called = _CALLS.get(method, method)
         theirs = _code_of(owner, called)
-        if theirs is not None and not _is_ours(theirs.co_filename):
+        if theirs is not None and not is_ours(theirs.co_filename):
             code, method = theirs, called
 
     if code is None:
@@ -204,11 +203,6 @@ def _source_of(owner: Any) -> str:
         return inspect.getsourcefile(described) or ""
     except (OSError, TypeError):
         return ""
-
-
-def _is_ours(file: str) -> bool:
-    # `<string>`, `<frozen …>`: code without a file to open.
-    return file.startswith((_PACKAGE, "<"))
 
 
 def show(value: object, instead: str, limit: int = 400) -> str:
