@@ -1,6 +1,7 @@
 """Finds the class behind a path `package.module:Class`."""
 
 import importlib
+import re
 import traceback
 from inspect import isabstract
 from pathlib import Path
@@ -11,6 +12,7 @@ from memeval.text.shown import one_line
 
 T = TypeVar("T")
 _PACKAGE = f"{Path(__file__).parents[1]}/"
+_PYTHON = re.compile(re.escape(f"{Path(traceback.__file__).parent}/") + "(?!site-packages/)")
 
 
 def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
@@ -86,12 +88,12 @@ def is_ours(file: str) -> bool:
 
 def located_error(error: BaseException, limit: int = 200) -> str:
     """An error, at most `limit` characters of it, with the innermost location in code that is
-    neither memeval's own nor Python's import machinery.
+    neither memeval's own nor of Python's library.
     """
     where = ""
     for frame in traceback.extract_tb(error.__traceback__):
         file = frame.filename
-        if not is_ours(file) and "importlib" not in file:
+        if not is_ours(file) and not _PYTHON.match(file):
             where = f"{Path(file).name}:{frame.lineno}: "
 
     return f"{where}{type(error).__name__}: {one_line(error, limit)}"
