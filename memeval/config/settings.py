@@ -1,14 +1,13 @@
 """Reads values of YAML into the dataclass that declares them."""
 
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from memeval.config.classes import located_error
 from memeval.errors import MemevalError, UserError, unknown
 from memeval.text.shown import one_line
 
@@ -53,12 +52,9 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
     except MemevalError:
         raise
     except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        file = f"{Path(last.filename).name}:{last.lineno}"
-        where = f"{settings_type.__module__}:{settings_type.__qualname__} ({file})"
+        where = f"{settings_type.__module__}:{settings_type.__qualname__}"
         raise UserError(
-            f"the settings of this {group} can't be read: {where}: {type(error).__name__}: "
-            f"{one_line(error)}"
+            f"the settings of this {group} can't be read: {where}: {located_error(error)}"
         ) from error
 
 
