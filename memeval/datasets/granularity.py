@@ -219,7 +219,7 @@ def _chunk(
 
 @lru_cache(maxsize=1_000)
 def _shared(speakers: tuple[str, ...]) -> tuple[str, ...]:
-    """An equal tuple of speakers, the same for all chunks: a million chunks have few."""
+    """The same object for equal tuples: a million chunks have only a few speakers."""
     return speakers
 
 

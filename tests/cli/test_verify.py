@@ -138,7 +138,7 @@ def test_texts_that_cannot_be_read_do_not_stop_the_checks(finished: Path, tmp_pa
     shutil.copytree(finished, home)
     texts = sorted(home.glob("outputs/answers/*.texts.jsonl"))[0]
     texts.unlink()
-    # Whoever runs the test, a folder can't be read as a file.
+    # Not even root can read a folder as a file.
     texts.mkdir()
 
     reason = f"{texts} can't be read: Is a directory"

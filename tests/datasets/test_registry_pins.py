@@ -81,6 +81,6 @@ def test_demonstration_is_the_file_that_ships(name: str, tmp_path: Path) -> None
 def test_cases_that_need_no_download_are_unchanged(
     name: str, given: dict[str, object], digest: str, tmp_path: Path
 ) -> None:
-    """Another word or order would make other prompts, without another name of the data."""
+    """A changed word or order would change the prompts, but not the name of the data."""
     cases = list(build(name, tmp_path, **given).cases())
     assert sha256(msgspec.json.encode(cases, order="deterministic")).hexdigest()[:16] == digest

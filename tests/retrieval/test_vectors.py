@@ -215,7 +215,7 @@ class Ones(Embedder):
 
 
 class Returns(Embedder):
-    """Returns the vectors in `rows`, whatever the texts."""
+    """Returns the vectors in `rows` for any texts."""
 
     def __init__(self, rows: np.ndarray) -> None:
         self.rows = rows

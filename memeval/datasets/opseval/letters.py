@@ -70,8 +70,8 @@ def split_choices(text: str) -> LetteredText | None:
 
     The choices are the longest run `A`, `B`, `C` …, the last one of equal runs. A label is at the
     start of a line before a point, bracket, colon or comma. A missing label is searched for within
-    a line, then at the start of a line without a mark. Last, a line that begins with another letter
-    counts as it, if the next label follows.
+    a line, then at the start of a line without a mark. Failing that, another letter at the start of
+    a line counts as the missing label if the next label follows.
     """
     body = text.strip().strip('"“”').strip()
     runs = [list(_run(body, start)) for start in _starts(body)]
