@@ -757,8 +757,8 @@ def test_a_call_whose_reply_is_not_json_rpc_names_the_line_that_the_server_wrote
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_a_server_that_does_not_write_utf_8_is_refused(tmp_path: Path, encoding: str) -> None:
     source = MISREAD.replace("ENCODING", f"'{encoding}'")
-    with pytest.raises(UserError, match="session within 5 s, but wrote a line that is not JSON"):
-        asyncio.run(with_tools_of(tmp_path, source, _no_calls, request_timeout_s=5))
+    with pytest.raises(UserError, match="session within 2 s, but wrote a line that is not JSON"):
+        asyncio.run(with_tools_of(tmp_path, source, _no_calls, request_timeout_s=2))
 
 
 async def _no_calls(*_: Tool) -> list[Any]:
