@@ -100,7 +100,9 @@ class FolderCheck:
         self.unchecked: list[str] = []
 
     def run(self) -> None:
-        """Checks everything; a damaged part does not stop the other checks."""
+        """Checks everything; a damaged part does not stop the other checks, but without its records
+        a run's rows and figures are not checked.
+        """
         try:
             summary = RunSummary.read(self.folder)
         except OSError as error:
