@@ -58,16 +58,14 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
         root = project_root()
 
     from memeval.config.checks import check_tracking
-    from memeval.tracking.store import TrackingStore, locate, prepare_store
+    from memeval.tracking.store import locate, prepare_store
 
     if options.uri and not options.uri.startswith(("http://", "https://")):
         check_tracking("--uri", options.uri)
 
-    if locate(root, options.uri or os.environ.get("MLFLOW_TRACKING_URI")).remote:
-        print(
-            "The runs are on a tracking server: "
-            f"{TrackingStore(options.uri or os.environ['MLFLOW_TRACKING_URI'], None).page}"
-        )
+    store = locate(root, options.uri)
+    if store.remote:
+        print(f"The runs are on a tracking server: {store.page}")
         return 0
 
     # Before the store is prepared: that takes seconds, which are wasted if the port is taken.

@@ -92,7 +92,7 @@ def prepare_store(root: Path, uri: str | None = None) -> TrackingStore:
 
     Raises `UserError` for a URI that can't be a store, `WorldError` if the store can't be created.
     """
-    store = locate(root, uri or os.environ.get("MLFLOW_TRACKING_URI") or None)
+    store = locate(root, uri)
     check_store(store)
     keep_address(store.uri)  # its password is removed from all further output
     if store.database is not None and not exists(store.database):
@@ -171,9 +171,10 @@ def tables_on_server(uri: str) -> set[str]:
 
 
 def locate(root: Path, uri: str | None) -> TrackingStore:
-    """The store of a tracking URI. Nothing is opened or created."""
+    """The store at `uri`, as `prepare_store` finds it. Nothing is opened or created."""
     local = root / "mlruns"
-    if uri is None:
+    uri = uri or os.environ.get("MLFLOW_TRACKING_URI")
+    if not uri:
         return TrackingStore(
             sqlite_uri(local / "mlflow.db"), (local / "artifacts").as_uri(), own=True
         )

@@ -12,7 +12,8 @@ from msgspec import structs
 from sample_runs import summary, write_folder
 
 from memeval.config.filing import Filing
-from memeval.report.plots.differences import DifferenceRow, forest_plot
+from memeval.report.compared import ComparisonData
+from memeval.report.plots.differences import DifferenceRow, forest_panel, forest_plot
 from memeval.report.plots.sweep import sweep_plots
 from memeval.runs.invocation import DoneCell
 from memeval.runs.publish import conclusion
@@ -21,6 +22,16 @@ from memeval.runs.publish.pictures import SweepPicture
 from memeval.runs.publish.publisher import Publisher
 
 DIFFERENCES = forest_plot([DifferenceRow("rag", 4.1, 0.9, 7.3, True)], "a title", "points")
+COMPARISON = ComparisonData(
+    metric="accuracy",
+    unit="points",
+    sentences=(),
+    baseline=None,
+    differences=(),
+    forest=forest_panel([], "points"),
+    letters={},
+    remarks=(),
+)
 CELLS = [summary(system) for system in ("bm25", "rag")]
 
 
@@ -36,27 +47,33 @@ class Drawer(Publisher):
         return super().submit(function, folder, *arguments)
 
 
-def draw(picture: SweepPicture, drawer: Drawer) -> str | None:
-    """Draws a picture unless there is a copy of it; returns the reason if it could not be drawn."""
-    return None if picture.copy() else picture.make(drawer)
-
-
-def pictures(folder: Path) -> list[SweepPicture]:
+def draw(picture: SweepPicture, folder: Path) -> bool:
+    """Draws a picture unless there is a copy of it; returns whether it was drawn."""
     folder.mkdir(parents=True, exist_ok=True)
+    if picture.copy(folder):
+        return False
+
+    picture.draw(folder)
+    return True
+
+
+def pictures() -> list[SweepPicture]:
     plots = {**sweep_plots(CELLS), "differences": DIFFERENCES}
-    return [SweepPicture(folder, name, plot) for name, plot in plots.items()]
+    return [SweepPicture(name, plot) for name, plot in plots.items()]
+
+
+def shown(valid: bool) -> SweepPicture:
+    plots = sweep_plots([CELLS[0], replace(CELLS[1], valid=valid)])
+    return SweepPicture("comparison", plots["comparison"])
 
 
 @pytest.mark.slow
 def test_equal_results_are_drawn_once(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
-    drawer = Drawer(tmp_path)
-    for folder in (first, second):
-        # A picture drawn while the last runs were published is found again at the end of the sweep.
-        made = [draw(picture, drawer) for picture in pictures(folder) * 2]
-        assert set(made) == {None}
-
-    assert drawer.asked == ["draw_plot"] * len(pictures(first))
+    # A picture drawn while the last runs were published is found again at the end of the sweep.
+    count = len(pictures())
+    assert [draw(picture, first) for picture in pictures() * 2] == [True] * count + [False] * count
+    assert not any(draw(picture, second) for picture in pictures())
     files = {path.name: path.read_bytes() for path in first.iterdir()}
     assert files == {path.name: path.read_bytes() for path in second.iterdir()}
     assert {"comparison.png", "comparison.svg", "differences.png"} <= set(files)
@@ -64,22 +81,18 @@ def test_equal_results_are_drawn_once(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_other_results_are_drawn_again(tmp_path: Path) -> None:
-    drawer = Drawer(tmp_path)
-    picture = pictures(tmp_path / "a")[0]
-    draw(picture, drawer)
-    other = sweep_plots([CELLS[0], replace(CELLS[1], valid=False)])["comparison"]
-    draw(structs.replace(picture, content=other), drawer)
+    assert draw(shown(valid=True), tmp_path / "a")
+    assert draw(shown(valid=False), tmp_path / "a")
     (tmp_path / "a" / "comparison.svg").unlink()
-    draw(picture, drawer)
-    assert drawer.asked == ["draw_plot"] * 3
+    assert draw(shown(valid=True), tmp_path / "a")
 
 
 def test_page_of_changed_runs_is_not_copied(tmp_path: Path) -> None:
     run = write_folder(tmp_path / "runs", CELLS[0])
-    page = SweepPicture(tmp_path, "comparison", None, [run])
-    assert page.make(Drawer(tmp_path)) is None and page.copy()
+    page = SweepPicture("comparison", COMPARISON, [run])
+    assert draw(page, tmp_path) and page.copy(tmp_path)
     replace(CELLS[0], valid=False).write(run)
-    assert not structs.replace(page, runs=[run]).copy()
+    assert not structs.replace(page, runs=[run]).copy(tmp_path)
 
 
 @pytest.mark.slow
@@ -93,20 +106,26 @@ def test_repeated_comparison_starts_no_drawing_process(
         return started[-1:]
 
     folder = tmp_path / "a"
+    folder.mkdir()
     monkeypatch.setattr(conclusion, "start_drawers", start)
-    monkeypatch.setattr(Conclusion, "_pictures", lambda _, *, plots: pictures(folder))
+    monkeypatch.setattr(Conclusion, "_pictures", lambda _, *, plots: pictures())
     cell = DoneCell(job=0, folder="", reused=True, plots=True, url=None)
     for _ in range(2):
         assert Conclusion(folder, [cell], CELLS, []).draw() == []
 
-    assert [drawer.asked for drawer in started] == [["draw_plot"] * len(pictures(folder))]
+    assert [drawer.asked for drawer in started] == [["draw"] * len(pictures())]
 
 
-def test_reason_for_a_failed_drawing_is_returned(tmp_path: Path) -> None:
-    picture = pictures(tmp_path / "a")[0]
-    (tmp_path / "a" / "comparison.png").mkdir()
-    assert "comparison.png can't be written" in (picture.make(Drawer(tmp_path)) or "")
-    assert not picture.copy()
+def test_reason_for_a_failed_drawing_is_returned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conclusion, "start_drawers", lambda: [Drawer(tmp_path)])
+    monkeypatch.setattr(Conclusion, "_pictures", lambda _, *, plots: [shown(valid=True)])
+    cell = DoneCell(job=0, folder="", reused=True, plots=True, url=None)
+    (tmp_path / "comparison.png").mkdir()
+    (problem,) = Conclusion(tmp_path, [cell], CELLS, []).draw()
+    assert problem == f"not drawn: {tmp_path}/comparison.png can't be written: Is a directory"
+    assert not shown(valid=True).copy(tmp_path)
 
 
 @pytest.mark.slow
@@ -114,7 +133,7 @@ def test_report_is_written_by_the_given_publisher(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
     drawer, tracker = Drawer(tmp_path), Drawer(tmp_path, track=True)
     (tmp_path / "mlruns").write_text("")
-    result = tracker.publish(folder, Filing(), drawer).result()
+    result = tracker.publish(folder, Filing(), plots=False, drawer=drawer).result()
     tracker.close()
     assert (drawer.asked, tracker.asked) == (["report_run"], [])
     assert "a file is where a folder should be" in (result.error or "")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,21 +95,18 @@ class Conclusion(Struct, frozen=True):
     def draw(self, *, plots: bool = True) -> list[str]:
         """Draws the missing pictures; returns the reasons for failures."""
         plots = plots and any(cell.plots for cell in self.cells)
-        missing = [picture for picture in self._pictures(plots=plots) if not picture.copy()]
+        pictures = self._pictures(plots=plots)
+        missing = [picture for picture in pictures if not picture.copy(self.folder)]
         if not missing:
             return []
 
-        # All drawers take pictures from the same iterator.
-        remaining = iter(missing)
-
-        def draw_remaining(drawer: Publisher) -> list[str | None]:
-            return [picture.make(drawer) for picture in remaining]
-
         drawers = start_drawers() if plots else [Publisher(self.folder, track=False, plots=False)]
-        with ThreadPoolExecutor(len(drawers)) as threads:
-            errors = list(chain.from_iterable(threads.map(draw_remaining, drawers)))
+        drawings = []
+        for picture, drawer in zip(missing, cycle(drawers), strict=False):
+            drawings.append(drawer.submit(picture.draw, self.folder))
 
-        return [f"not drawn: {error}" for error in dict.fromkeys(filter(None, errors))]
+        errors = [drawing.exception() for drawing in drawings]
+        return [f"not drawn: {error}" for error in dict.fromkeys(map(str, filter(None, errors)))]
 
     def _pictures(self, *, plots: bool) -> list[SweepPicture]:
         from memeval.comparison.page import difference_plots, page_content
@@ -125,13 +120,12 @@ class Conclusion(Struct, frozen=True):
             if plots and group.comparison:
                 group_plots |= difference_plots(group.comparison, group.suffix)
 
-            pictures += [SweepPicture(self.folder, *named) for named in group_plots.items()]
+            pictures += [SweepPicture(*named) for named in group_plots.items()]
             if group.comparison:
                 content = page_content(group.comparison, len(group.runs))
                 folders = [run.folder for run in group.runs]
                 if content is not None:
-                    name = f"comparison{group.suffix}"
-                    pictures.append(SweepPicture(self.folder, name, content, folders))
+                    pictures.append(SweepPicture(f"comparison{group.suffix}", content, folders))
 
         return pictures
 
@@ -237,7 +231,7 @@ def _publishers_of(end: SweepEnd) -> list[Publisher]:
     none if nothing is left to log.
     """
     tracking = TrackingConfig(name="mlflow")
-    store = locate(project_root(), os.environ.get("MLFLOW_TRACKING_URI") or None)
+    store = locate(project_root(), None)
     # Runs in the store of `tracking.uri` are not in this one, which must not be created then.
     is_here = any(store.name in read_tracked(run) for run in end.names)
     if not is_here or shows_comparison(end.names, end.digest, store):

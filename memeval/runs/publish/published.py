@@ -1,6 +1,5 @@
 """Finds the finished cells that already have their report and their run, without loading MLflow."""
 
-import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -23,19 +22,18 @@ def find_published(cells: Iterable[Cell], sweep: str | None) -> dict[Path, str]:
     Raises `UserError` for a string that is not a tracking URI.
     """
     urls: dict[Path, str] = {}
-    by_store: dict[str, dict[Path, Filing]] = {}
+    by_store: dict[str | None, dict[Path, Filing]] = {}
     for cell in filter(is_reported, cells):
         tracking = cell.config.tracking
         if tracking.name == "none":
             urls[cell.folder] = ""
             continue
 
-        uri = tracking.uri or os.environ.get("MLFLOW_TRACKING_URI") or ""
-        filings = by_store.setdefault(uri, {})
+        filings = by_store.setdefault(tracking.uri, {})
         filings[cell.folder] = read_filing(cell.config, sweep)
 
     for uri, filings in by_store.items():
-        store = locate(project_root(), uri or None)
+        store = locate(project_root(), uri)
         check_store(store)
         urls |= logged_urls(filings, store)
 

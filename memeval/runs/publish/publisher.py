@@ -13,13 +13,12 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -43,9 +42,7 @@ PUBLISHING = "publishing …"
 THREAD = "memeval-publishing"
 """Name of the threads that wait for a process. They hold no lock, unless they do its work."""
 CLOSING_S = 0.2
-"""Time limit for a closed process to end. An idle one takes less; a busy one may finish its
-request.
-"""
+"""Time limit for a closed process to end. A busy one ends later, after its request."""
 NICENESS = 5
 """The process gives way to the main loop if cores are few, but is not starved: it gets a quarter of
 a core that it shares with a computing process.
@@ -70,7 +67,6 @@ class Publisher:
         self.root, self.uri, self.track, self.plots = root, uri, track, plots
         self.process: subprocess.Popen[bytes] | None = None
         self._connection: Connection[Any, Any] | None = None
-        self._output: IO[str] | None = None
         self._thread = ThreadPoolExecutor(1, THREAD)
         """A single thread: the process handles one request at a time."""
 
@@ -84,8 +80,6 @@ class Publisher:
             return
 
         self._connection, theirs = Pipe()
-        # A file, not a pipe: nothing reads it meanwhile, and a full pipe would block the process.
-        self._output = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the process
         # Imports this copy of memeval from any working directory.
         package = str(Path(memeval.__file__).resolve().parents[1])
         paths = filter(None, [package, os.environ.get("PYTHONPATH")])
@@ -93,8 +87,8 @@ class Publisher:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", f"from {__name__} import serve; serve({theirs.fileno()})"],
                 stdin=subprocess.DEVNULL,
-                stdout=self._output,
-                stderr=self._output,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
                 # Its own group gets no Ctrl-C from a terminal: it ends when its pipe is closed.
@@ -109,31 +103,30 @@ class Publisher:
         return self._thread.submit(self._ask, prices_file(), function, folder, *arguments)
 
     def publish(
-        self, folder: Path, filing: Filing, drawer: Publisher | None = None
+        self, folder: Path, filing: Filing, *, plots: bool = True, drawer: Publisher | None = None
     ) -> Future[PublishResult]:
         """Writes a run folder's report, in the process of `drawer` if given, and logs the run."""
-        folder = folder.resolve()
-        report = (drawer or self).submit(work.report_run, folder, self.plots)
-        return self._thread.submit(self._log, report, prices_file(), folder, filing)
+        prices, folder = prices_file(), folder.resolve()
+        report = (drawer or self).submit(work.report_run, folder, plots)
 
-    def _log(
-        self, report: Future[None], prices: str, folder: Path, filing: Filing
-    ) -> PublishResult:
-        try:
-            report.result()
-            if not self.track:
-                return PublishResult()
+        def log() -> PublishResult:
+            try:
+                report.result()
+                if not self.track:
+                    return PublishResult()
 
-            to = folder, self.root, self.uri
-            return PublishResult(self._ask(prices, work.track_run, *to, filing))
-        except PublishError as error:
-            return PublishResult(error=str(error))
+                to = folder, self.root, self.uri
+                return PublishResult(self._ask(prices, work.track_run, *to, filing))
+            except PublishError as error:
+                return PublishResult(error=str(error))
+
+        return self._thread.submit(log)
 
     def _ask(self, prices: str, function: Callable[..., T], folder: Path, *arguments: object) -> T:
         if self._works_here:
             return work.attempt(prices, function, folder, *arguments)
 
-        death = ""
+        death: object = None
         # Twice: a process may have been killed between two requests. If it dies twice on the same
         # request, the request is the cause.
         for _ in range(2):
@@ -143,7 +136,7 @@ class Publisher:
                 self._connection.send((prices, function, folder, *arguments))
                 reply = self._connection.recv()
             except (OSError, EOFError) as error:
-                death = self._end() or f"{type(error).__name__}: {error}"
+                death = self._end() or error
                 continue
 
             if isinstance(reply, PublishError):
@@ -161,27 +154,18 @@ class Publisher:
 
     def _end(self) -> str:
         """Closes the connection, which ends the process; returns how it ended."""
-        process, output = self.process, self._output
-        self.process = self._output = None
+        process, self.process = self.process, None
         if self._connection is not None:
             self._connection.close()
-        if output is None:
+        if process is None:
             return ""
 
-        with output:
-            if process is None:
-                return ""
-
-            try:
-                status = process.wait(CLOSING_S)
-            except subprocess.TimeoutExpired:
-                # subprocess warns about unawaited children; this one is left running on purpose.
-                process.returncode = 0
-                return ""
-
-            output.seek(0)
-            words = [line.strip() for line in output if line.strip()]
-            return ", ".join([f"exit status {status}", *words[-1:]])
+        try:
+            return f"exit status {process.wait(CLOSING_S)}"
+        except subprocess.TimeoutExpired:
+            # subprocess warns about unawaited children; this one is left running on purpose.
+            process.returncode = 0
+            return ""
 
 
 def serve(descriptor: int) -> None:
@@ -207,12 +191,10 @@ def serve(descriptor: int) -> None:
     os._exit(0)
 
 
-_publishers: dict[tuple[str, str | None, bool], Publisher] = {}
-"""This process's publishers by kind of tracking, store and whether they draw."""
+_publishers: dict[str | bool | None, Publisher] = {}
+"""This process's publishers, by the URI of their store, or without one by whether they draw."""
 # A forked child does not have their threads, so it starts publishers of its own.
 os.register_at_fork(after_in_child=_publishers.clear)
-_STORELESS = ("none", None, True)
-"""Key of the publisher that draws while others log."""
 
 
 def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publisher:
@@ -220,14 +202,14 @@ def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publishe
 
     Raises `UserError` for a string that is not a tracking URI.
     """
-    key = (tracking.name, tracking.uri, plots)
+    track = tracking.name == "mlflow"
+    key = tracking.uri if track else plots
     if key not in _publishers:
-        if tracking.name == "mlflow":
+        if track:
             read_experiment(tracking)
-            uri = tracking.uri or os.environ.get("MLFLOW_TRACKING_URI")
-            check_store(locate(project_root(), uri))
+            check_store(locate(project_root(), tracking.uri))
 
-        publisher = Publisher(project_root(), tracking.uri, tracking.name == "mlflow", plots)
+        publisher = Publisher(project_root(), tracking.uri, track, plots)
         publisher.start()
         # However this process ends, except by SIGKILL.
         atexit.register(publisher.close)
@@ -245,8 +227,10 @@ def publish_cell(cell: Cell, sweep: str | None) -> Future[PublishResult]:
     """Publishes a finished cell: writes its report, in the publisher without a store if one draws,
     and logs it.
     """
-    filing = read_filing(cell.config, sweep)
-    return publisher_of(cell.config).publish(cell.folder, filing, _publishers.get(_STORELESS))
+    config = cell.config
+    publisher, filing = publisher_of(config), read_filing(config, sweep)
+    plots = config.plots is not False
+    return publisher.publish(cell.folder, filing, plots=plots, drawer=_publishers.get(True))
 
 
 def start_drawers() -> Sequence[Publisher]:
@@ -254,11 +238,9 @@ def start_drawers() -> Sequence[Publisher]:
     one that logs as well if any run is tracked.
     """
     storeless = start_publisher(TrackingConfig(name="none"))
-    drawers = [publisher for publisher in _publishers.values() if publisher.plots]
-    return list(dict.fromkeys([storeless, drawers[0]]))
+    return [storeless, *tracking_publishers()][:2]
 
 
 def tracking_publishers() -> list[Publisher]:
     """This process's publishers that log to a store, one for each store."""
-    by_store = {publisher.uri: publisher for publisher in _publishers.values() if publisher.track}
-    return list(by_store.values())
+    return [publisher for publisher in _publishers.values() if publisher.track]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -13,8 +13,6 @@ from memeval.results.own_prices import prices_from
 from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
-    from memeval.report.compared import ComparisonData
-    from memeval.report.plots.model import Plot
     from memeval.tracking.sweep_end import SweepEnd
 
 T = TypeVar("T")
@@ -75,20 +73,6 @@ def track_sweep(folder: Path, root: Path, uri: str | None, end: SweepEnd) -> lis
     from memeval.tracking.comparison import log_comparison
 
     return log_comparison(folder, store, end)
-
-
-def draw_plot(folder: Path, name: str, plot: Plot) -> None:
-    """Draws a plot of a sweep, as PNG and SVG."""
-    from memeval.report.plots.draw import draw
-
-    draw(plot, folder / f"{name}.png")
-
-
-def draw_page(folder: Path, name: str, runs: Sequence[Path], comparison: ComparisonData) -> None:
-    """Writes the page of a comparison into the folder of a sweep."""
-    from memeval.report.page import write_page
-
-    write_page(runs, folder / f"{name}.html", comparison)
 
 
 def warm_up(root: Path, uri: str | None, track: bool, plots: bool) -> None:
