@@ -1,6 +1,6 @@
 """The validity of a cell's figures if it asked only some of the questions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +13,16 @@ from memeval.pipeline.measure.figures import (
     measure_categories,
     measure_cell,
     measure_facets,
+    measure_repeat,
 )
 from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.spending import Metrics
 from memeval.pipeline.open.cell import Cell
-from memeval.results import CategoryResult, Record
+from memeval.results import CategoryResult, Record, RepeatResult
 from memeval.text.shown import counted
+
+Measures = Callable[[Sequence[Record]], Mapping[str, float | None]]
+"""Returns a data set's own metrics for the records of a repeat: `Dataset.measures`."""
 
 
 def has_score(cell: Cell) -> bool:
@@ -30,23 +34,37 @@ class Figures(Struct, frozen=True):
     """The figures of a cell."""
 
     metrics: Metrics
-    repeats: Sequence[Metrics]
+    repeats: tuple[RepeatResult, ...]
     categories: tuple[CategoryResult, ...]
     facets: Mapping[str, tuple[CategoryResult, ...]]
 
 
 def measure(
-    repeats: Sequence[Metrics],
+    seeds: Sequence[tuple[int, int]],
     records: Sequence[Record],
     ingests: Sequence[Ingest],
     headline: Headline,
     *,
+    imported: bool,
+    measures: Measures | None,
     protocol: Sequence[str],
     has_score: bool,
 ) -> Figures:
-    """The figures of a cell from those of its repeats. Without `has_score` it has no accuracy, no
-    rates of a memory's life, and none of the `protocol` metrics of its data set.
+    """The figures of a cell, and of each repeat; `seeds` has the number and the seed of each.
+
+    With `measures`, they include the data set's own. Without `has_score` there is no accuracy, no
+    rates of a memory's life, and none of the `protocol` metrics of the data set.
     """
+    repeats: list[Metrics] = []
+    for number, seed in seeds:
+        own_records = [record for record in records if record.repeat == number]
+        own_ingests = [ingest for ingest in ingests if ingest.seed == seed]
+        repeat = measure_repeat(own_records, own_ingests, headline, imported=imported)
+        if measures is not None:
+            repeat |= measures(own_records)
+
+        repeats.append(repeat)
+
     metrics = measure_cell(repeats, records, headline, ingests)
     categories = measure_categories(records, repeats, headline)
     facets = measure_facets(records, repeats)
@@ -57,7 +75,8 @@ def measure(
         categories = _rows_without_score(categories)
         facets = {name: _rows_without_score(rows) for name, rows in facets.items()}
 
-    return Figures(metrics, repeats, categories, facets)
+    results = (RepeatResult(*pair, own) for pair, own in zip(seeds, repeats, strict=True))
+    return Figures(metrics, tuple(results), categories, facets)
 
 
 def _without(metrics: Metrics, names: tuple[str, ...]) -> Metrics:

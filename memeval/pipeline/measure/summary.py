@@ -1,7 +1,7 @@
 """Measures a finished cell, and writes its run folder."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from memeval.datasets.own_classes import calling
 from memeval.pipeline.execute.ingest import CUT_REPLIES
 from memeval.pipeline.execute.repeat import Finished
 from memeval.pipeline.execute.rows import RETRYABLE
-from memeval.pipeline.measure.figures import found_nothing, measure_repeat, statuses
+from memeval.pipeline.measure.figures import found_nothing, statuses
 from memeval.pipeline.measure.provenance import config_yaml, params, tags
 from memeval.pipeline.measure.records import (
     Ingest,
@@ -39,7 +39,6 @@ from memeval.results import (
     RUN_FILE,
     STOPPED,
     Record,
-    RepeatResult,
     RunSummary,
     hypotheses_file,
     read_records,
@@ -146,8 +145,10 @@ def summarise(
     # Of all repeats: one of them may have no reply that a metric needs.
     protocol_metrics = tuple(_own_measures(cell, rows))
     figures = measure(
-        _measured_repeats(cell, finished, rows, ingest_rows),
+        list(enumerate(repeat.seed for repeat in finished.repeats)),
         *(rows, ingest_rows, cell.dataset.headline),
+        imported=cell.is_imported,
+        measures=lambda own_rows: _own_measures(cell, own_rows),
         protocol=protocol_metrics,
         has_score=has_score(cell),
     )
@@ -166,7 +167,7 @@ def summarise(
         protocol_metrics=protocol_metrics,
         facets=figures.facets,
         facet_titles=dict(cell.dataset.facet_names),
-        repeats=tuple(_repeat_results(finished, figures.repeats)),
+        repeats=figures.repeats,
         notes=shortened_notes(notes(cell, finished, rows, ingest_rows)),
         valid=not finished.stopped
         and coverage is not None
@@ -180,33 +181,9 @@ def summarise(
     )
 
 
-def _measured_repeats(
-    cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Ingest]
-) -> list[Metrics]:
-    """The figures of each repeat, those of the data set's own protocol included."""
-    repeats = []
-    for number, repeat in enumerate(finished.repeats):
-        own_rows = [row for row in rows if row.repeat == number]
-        own_ingests = [row for row in ingest_rows if row.seed == repeat.seed]
-        measured = measure_repeat(
-            own_rows, own_ingests, cell.dataset.headline, imported=cell.is_imported
-        )
-        repeats.append(measured | _own_measures(cell, own_rows))
-
-    return repeats
-
-
 def _own_measures(cell: Cell, rows: Sequence[Record]) -> Metrics:
     with calling(cell.dataset, "measures"):
         return dict(cell.dataset.measures(rows))
-
-
-def _repeat_results(
-    finished: Finished, metrics: Sequence[Mapping[str, float | None]]
-) -> Iterator[RepeatResult]:
-    pairs = zip(finished.repeats, metrics, strict=True)
-    for number, (repeat, own_metrics) in enumerate(pairs):
-        yield RepeatResult(number, repeat.seed, own_metrics)
 
 
 def _tags_of_rows(

@@ -1,23 +1,21 @@
 """Compares figures, settings and tags of `run.json` with their sources."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from math import isclose
 from operator import attrgetter
 
-from memeval.pipeline.measure.figures import Headline, measure_repeat
+from memeval.pipeline.measure.figures import Headline
 from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.run_notes import notes_of_rows, shortened_notes
-from memeval.pipeline.measure.selection import Figures, measure
-from memeval.pipeline.measure.spending import UNKNOWN_IF_IMPORTED, Metrics
+from memeval.pipeline.measure.selection import Figures, Measures, measure
+from memeval.pipeline.measure.spending import UNKNOWN_IF_IMPORTED
 from memeval.pipeline.open.code import OtherMetrics
 from memeval.results import CategoryResult, Record, RunSummary, is_imported
 from memeval.results.own_prices import FIGURES_CODE
 from memeval.text.shown import one_line, some_of
 
-Measures = Callable[[Sequence[Record]], Mapping[str, float | None]]
-"""Returns a data set's own metrics for the records of a repeat: `Dataset.measures`."""
 PRICE_PREFIX = "cost"
 """Prefix of the figures that depend on prices."""
 CLOCK_FIGURES = ("duration_s",)
@@ -68,8 +66,8 @@ def figure_problems(
         other_metrics=OtherMetrics.of(summary.tags.get(FIGURES_CODE, "")),
     )
     differences = list(compare("", summary.metrics, figures.metrics))
-    for repeat, own_metrics in zip(summary.repeats, figures.repeats, strict=True):
-        differences += compare(f"repeat {repeat.repeat}: ", repeat.metrics, own_metrics)
+    for repeat, own in zip(summary.repeats, figures.repeats, strict=True):
+        differences += compare(f"repeat {repeat.repeat}: ", repeat.metrics, own.metrics)
 
     differences += [f"no {name}" for name in CLOCK_FIGURES if summary.metrics.get(name) is None]
     differences += _row_differences("category", summary.categories, figures.categories)
@@ -88,24 +86,21 @@ def _measure_again(
     ingests: Sequence[Ingest],
     measures: Measures | None,
 ) -> Figures:
-    headline, imported = _headline(summary, records), is_imported(summary)
+    imported = is_imported(summary)
     # In older runs, these metrics contain the judge's spending.
     if any(summary.metrics.get(name) is not None for name in UNKNOWN_IF_IMPORTED):
         imported = False
 
-    repeats = []
-    for repeat in summary.repeats:
-        own_records = [record for record in records if record.repeat == repeat.repeat]
-        own_ingests = [ingest for ingest in ingests if ingest.seed == repeat.seed]
-        measured = measure_repeat(own_records, own_ingests, headline, imported=imported)
-        if measures is not None:
-            measured |= measures(own_records)
-
-        repeats.append(measured)
-
-    has_score = summary.params.get("dataset.only") is None
-    protocol = summary.protocol_metrics
-    return measure(repeats, records, ingests, headline, protocol=protocol, has_score=has_score)
+    return measure(
+        [(repeat.repeat, repeat.seed) for repeat in summary.repeats],
+        records,
+        ingests,
+        _headline(summary, records),
+        imported=imported,
+        measures=measures,
+        protocol=summary.protocol_metrics,
+        has_score=summary.params.get("dataset.only") is None,
+    )
 
 
 def note_problems(
@@ -129,7 +124,7 @@ def _headline(summary: RunSummary, records: Sequence[Record]) -> Headline:
 def _differences(
     prefix: str,
     recorded: Mapping[str, float | None],
-    computed: Metrics,
+    computed: Mapping[str, float | None],
     *,
     others: Collection[str],
     skipped_prefixes: tuple[str, ...],
