@@ -99,23 +99,23 @@ class ModelJudge(Judge):
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
+        prompt = self._prompt(question, answer, self._template)
+        return await self._take_votes(prompt, lambda reply: self._read(reply, prompt), tried)
+
+    def _read(self, reply: Completion, prompt: JudgePrompt) -> Verdict | None:
+        """The verdict in a reply; None if it can't be read."""
         # Imported late: its patterns are slow to compile, and a finished run may not need them.
         from memeval.judges.reading import read_label, read_reason
 
-        prompt = self._prompt(question, answer, self._template)
+        label = read_label(
+            reply.whole, answer=prompt.answer, prompt=prompt.template, quotable=prompt.quotable
+        )
+        if label is None:
+            return None
 
-        def read(reply: Completion) -> Verdict | None:
-            label = read_label(
-                reply.whole, answer=answer, prompt=prompt.template, quotable=prompt.quotable
-            )
-            if label is None:
-                return None
-
-            right = label is Label.CORRECT
-            reason = read_reason(reply.whole, answer=answer, quotable=prompt.quotable)
-            return self.verdict(answer, right=right, score=float(right), reason=reason)
-
-        return await self._take_votes(prompt, read, tried)
+        right = label is Label.CORRECT
+        reason = read_reason(reply.whole, answer=prompt.answer, quotable=prompt.quotable)
+        return self.verdict(prompt.answer, right=right, score=float(right), reason=reason)
 
     def _prompt(
         self,
@@ -125,16 +125,18 @@ class ModelJudge(Judge):
         max_tokens: int | None = None,
         words: tuple[str, str] = ("yes", "no"),
     ) -> JudgePrompt:
-        fence = ""
+        fence, user_template = "", template.user
         if self._fenced:
             fence = fence_for(question, answer, self._seed)
+        if words != ("yes", "no"):
+            user_template += f'\nWrite "{words[0]}" for yes and "{words[1]}" for no: one word.'
 
         return JudgePrompt(
             question=question.text,
             gold=question.gold,
             answer=answer,
             system_text=template.system,
-            user_template=template.user,
+            user_template=user_template,
             max_tokens=max_tokens,
             fence=fence,
             words=words,

@@ -63,7 +63,11 @@ class TemplatePrompt(Prompt):
         """The text that replaces each name in braces."""
 
     def messages(self) -> list[Message]:
-        return filled_messages(self.system_text, self.user_template, self.values())
+        texts, values = {"system": self.system_text, "user": self.user_template}, self.values()
+        # An empty one is not sent.
+        return [
+            {"role": role, "content": fill(text, values)} for role, text in texts.items() if text
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +156,12 @@ class ChatPrompt(Prompt):
 
 
 @dataclass(frozen=True, slots=True)
-class JudgePrompt(Prompt):
+class JudgePrompt(TemplatePrompt):
     """Judge an answer against gold."""
 
     question: str
     gold: tuple[str, ...]
     answer: str
-    system_text: str
-    user_template: str
-    """Contains `{question}`, `{gold}` and `{answer}`."""
     max_tokens: int | None = None
     """The protocol's token limit for the reply; None leaves it to the config."""
     fence: str = ""
@@ -168,18 +169,12 @@ class JudgePrompt(Prompt):
     words: tuple[str, str] = ("yes", "no")
     """The words requested instead of yes and no."""
 
-    def messages(self) -> list[Message]:
-        values = {
+    def values(self) -> dict[str, str]:
+        return {
             "question": self._marked("question", self.question),
             "gold": self._marked("reference", self.reference),
             "answer": self._marked("answer", self.answer, "\n"),
         }
-        user = self.user_template
-        if self.words != ("yes", "no"):
-            yes, no = self.words
-            user += f'\nWrite "{yes}" for yes and "{no}" for no: one word.'
-
-        return filled_messages(self.system_text, user, values)
 
     def _marked(self, name: str, text: str, line_end: str = "") -> str:
         if not self.fence:
@@ -354,9 +349,3 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     # In one pass, so that a `{name}` inside a value is not replaced.
     pattern = "|".join(re.escape("{" + name + "}") for name in values)
     return re.sub(pattern, lambda match: values[match.group()[1:-1]], template)
-
-
-def filled_messages(system: str, user: str, values: Mapping[str, str]) -> list[Message]:
-    """The messages of a template, both with their names filled in; an empty one is not sent."""
-    texts = {"system": system, "user": user}
-    return [{"role": role, "content": fill(text, values)} for role, text in texts.items() if text]

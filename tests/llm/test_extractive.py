@@ -128,7 +128,7 @@ def test_chunk_without_date_or_speaker_is_read() -> None:
 
 @pytest.mark.parametrize(
     "prompt",
-    [ChatPrompt(({"role": "user", "content": "hi"},)), JudgePrompt("q", ("g",), "a", "", "")],
+    [ChatPrompt(({"role": "user", "content": "hi"},)), JudgePrompt("q", ("g",), "a")],
 )
 def test_other_prompts_are_refused_with_a_hint(prompt: Prompt) -> None:
     with pytest.raises(ModelError, match=rf"{type(prompt).__name__}.*llm=openai"):

@@ -20,7 +20,9 @@ def reply(prompt: Prompt) -> str:
 def test_judgement_has_the_form_that_the_judge_reads() -> None:
     def judged(answer: str, max_tokens: int | None = None) -> str:
         return reply(
-            JudgePrompt("Which pet?", ("a cat", "Tofu"), answer, "", "{answer}", max_tokens)
+            JudgePrompt(
+                "Which pet?", ("a cat", "Tofu"), answer, max_tokens, user_template="{answer}"
+            )
         )
 
     assert '"label": "CORRECT"' in judged("It is called TOFU.")

@@ -22,7 +22,7 @@ from memeval.records import Role, Usage
 
 ANSWER = AnswerPrompt("Who?", ("context",))
 CHOICE = ChoosePrompt("Which?", ("context",), ("a", "b"))
-JUDGEMENT = JudgePrompt("Who?", ("gold",), "answer", "", "{answer}", max_tokens=10)
+JUDGEMENT = JudgePrompt("Who?", ("gold",), "answer", max_tokens=10, user_template="{answer}")
 
 
 async def complete(

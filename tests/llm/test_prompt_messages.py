@@ -16,7 +16,7 @@ def answer(system: str, user: str) -> Prompt:
 
 
 def judgement(system: str, user: str) -> Prompt:
-    return JudgePrompt("Who?", ("Ana {x}",), "Ana", system, user)
+    return JudgePrompt("Who?", ("Ana {x}",), "Ana", system_text=system, user_template=user)
 
 
 @pytest.mark.parametrize(("name", "make"), [("context", answer), ("gold", judgement)])

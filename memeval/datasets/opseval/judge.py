@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from memeval.datasets.opseval.metrics import CRITERIA
-from memeval.judges.contract import Metrics
 from memeval.judges.model import ModelJudge
 from memeval.judges.reading import read_numbers
-from memeval.llm.contract import Completion
-from memeval.records import EvalQuestion, Verdict
+from memeval.llm.contract import Completion, JudgePrompt
+from memeval.records import Verdict
 
 MOST = 3
 """Maximum points of each criterion."""
@@ -26,28 +25,24 @@ class OpsEvalJudge(ModelJudge):
     benchmark = "opseval"
     prompts = "memeval.datasets.opseval"
 
-    async def judge(
-        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
-    ) -> Verdict:
-        prompt = self._prompt(question, answer, self._template)
+    def _read(self, reply: Completion, prompt: JudgePrompt) -> Verdict | None:
+        points = read_points(reply.text, prompt.answer)
+        if points is None:
+            return None
 
-        def read(reply: Completion) -> Verdict | None:
-            points = read_points(reply.text, answer)
-            if points is None:
-                return None
+        parts, reasons = {}, []
+        for name, given in points.items():
+            parts[name] = (given / MOST,)
+            reasons.append(f"{name} {given}")
 
-            parts, reasons = {}, []
-            for name, given in points.items():
-                parts[name] = (given / MOST,)
-                reasons.append(f"{name} {given}")
-
-            accuracy = points["accuracy"]
-            verdict = self.verdict(
-                answer, right=accuracy == MOST, score=accuracy / MOST, reason=", ".join(reasons)
-            )
-            return replace(verdict, parts=parts)
-
-        return await self._take_votes(prompt, read, tried)
+        accuracy = points["accuracy"]
+        verdict = self.verdict(
+            prompt.answer,
+            right=accuracy == MOST,
+            score=accuracy / MOST,
+            reason=", ".join(reasons),
+        )
+        return replace(verdict, parts=parts)
 
 
 def read_points(reply: str, answer: str = "") -> Mapping[str, int] | None:
