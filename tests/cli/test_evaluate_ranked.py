@@ -135,12 +135,24 @@ def test_unmatched_ids_are_counted_and_named(of_bm25: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ("{", "line 1: Input data was truncated"),
-        ('{"ranked": []}', "line 1: Object missing required field `question_id`"),
-        ('{"question_id": "q"}', "line 1: Object missing required field `ranked`"),
-        ('{"question_id": "q", "ranked": [{"score": 1}]}', "ranked[0] has neither text nor"),
-        ('{"question_id": "q", "ranked": [{"text": 7}]}', "Expected `str | null`, got `int` - at"),
-        ('{"question_id": "q", "ranked": [{"text": "x", "score": "y"}]}', "got `str` - at"),
+        ("{", "line 1: not a row in JSON: input data was truncated"),
+        (
+            '{"ranked": []}',
+            "object missing required field `question_id`",
+        ),
+        (
+            '{"question_id": "q"}',
+            "object missing required field `ranked`",
+        ),
+        (
+            '{"question_id": "q", "ranked": [{"score": 1}]}',
+            "ranked[0]: it has neither text nor",
+        ),
+        ('{"question_id": "q", "ranked": [{"text": 7}]}', "ranked[0].text: expected `str | null`"),
+        (
+            '{"question_id": "q", "ranked": [{"text": "x", "score": "y"}]}',
+            "ranked[0].score: expected",
+        ),
         ("", "is empty"),
         ('{"question_id": "q", "ranked": []}', "lists no question of dataset=demo"),
     ],

@@ -1,18 +1,14 @@
 """Another program's answers, judged and reported like any run."""
 
-import hashlib
 import json
 import math
-from codecs import BOM_UTF8
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
-
 from memeval.datasets.io.fields import unique_fields
-from memeval.errors import MemevalError, UserError
+from memeval.errors import MemevalError
 from memeval.pipeline.execute.memories import MemorySource
 from memeval.pipeline.execute.question import failed_answer
 from memeval.pipeline.execute.source import AnswerSource, CaseAnswers
@@ -23,9 +19,9 @@ from memeval.records import AnswerKind, EvalCase, EvalQuestion, Status
 from memeval.results import AnswerRow, TextStore
 from memeval.results.files import reading
 from memeval.results.judge import RECORDED
-from memeval.systems.external.ranked import Rankings
-from memeval.text.shown import one_line, some_of
-from memeval.text.typed import convert, fault_in
+from memeval.systems.external.ranked import QuestionRow, QuestionRows, Rankings, read_rows
+from memeval.text.shown import some_of
+from memeval.text.typed import convert
 
 MOST_NAMED = 10
 """Maximum ids that a note names; the others are counted."""
@@ -39,10 +35,9 @@ MISSING = "missing: questions without a row, counted as failed"
 """Findings on the ids of a file."""
 
 
-class HypothesisRow(Struct, frozen=True):
-    """A line of the file; all members but the first two record verdicts."""
+class HypothesisRow(QuestionRow, frozen=True):
+    """A line of the file; all members but the id and this one record verdicts."""
 
-    question_id: str
     hypothesis: str | None
     """None without an answer; a blank string is an answer."""
     label: Any = None
@@ -59,17 +54,7 @@ class HypothesisRow(Struct, frozen=True):
             raise ValueError("a lone surrogate (half a character) can't be stored") from None
 
 
-class Hypotheses(Struct, frozen=True):
-    """A file of answers, read."""
-
-    path: Path
-    sha256: str
-    rows: Mapping[str, HypothesisRow]
-    """By question id, the first row of each."""
-    repeated: tuple[str, ...]
-    """Ids of rows whose id occurred in an earlier row."""
-    lines: Mapping[str, int] = field(default_factory=dict)
-    """By question id, the line of its row."""
+Hypotheses = QuestionRows[HypothesisRow]
 
 
 def read_hypotheses(path: Path) -> Hypotheses:
@@ -77,36 +62,11 @@ def read_hypotheses(path: Path) -> Hypotheses:
     with reading(path):
         content = path.read_bytes()
 
-    rows: dict[str, HypothesisRow] = {}
-    lines: dict[str, int] = {}
-    repeated = []
-    # Editors on Windows put a byte order mark at the beginning of a file.
-    for number, line in enumerate(content.removeprefix(BOM_UTF8).split(b"\n"), start=1):
-        if not line.strip():
-            continue
+    return read_rows(path, content, _read_row, ROW)
 
-        try:
-            row = convert(_DECODER.decode(line.decode().strip()), HypothesisRow)
-        except (ValueError, RecursionError) as error:
-            where, why = f"{one_line(path)}, line {number}", one_line(fault_in(error), 200)
-            raise UserError(f"{where}: not a row in JSON: {why}", ROW) from error
 
-        if row.question_id in rows:
-            repeated.append(row.question_id)
-            continue
-
-        rows[row.question_id], lines[row.question_id] = row, number
-
-    if not rows:
-        raise UserError(f"{path} is empty", ROW)
-
-    return Hypotheses(
-        path=path,
-        sha256=hashlib.sha256(content).hexdigest(),
-        rows=rows,
-        repeated=tuple(repeated),
-        lines=lines,
-    )
+def _read_row(line: bytes) -> HypothesisRow:
+    return convert(_DECODER.decode(line.decode().strip()), HypothesisRow)
 
 
 def _as_written(text: str) -> str | None:

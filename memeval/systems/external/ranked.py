@@ -1,11 +1,12 @@
 """A file of rankings instead of a memory: the results of another program for each question."""
 
+import hashlib
 from codecs import BOM_UTF8
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -17,9 +18,66 @@ from memeval.results.files import reading
 from memeval.systems.base import RUNTIME, QuickSystem, RecallSystem, SystemContext, SystemSettings
 from memeval.systems.external.wire import LONGEST_TEXT, MOST_RESULTS
 from memeval.text.shown import one_line
-from memeval.text.typed import decoder
+from memeval.text.typed import decoder, fault_in
 
 EXAMPLE = 'rows look like:  {"question_id": "conv-26/q0", "ranked": [{"text": "…", "score": 0.9}]}'
+
+
+class QuestionRow(Struct, frozen=True):
+    """A line of another program's file, about one question."""
+
+    question_id: str
+
+
+R = TypeVar("R", bound=QuestionRow)
+
+
+class QuestionRows(Struct, Generic[R], frozen=True):
+    """Another program's file, read."""
+
+    path: Path
+    sha256: str
+    rows: Mapping[str, R]
+    """By question id, the first row of each."""
+    repeated: tuple[str, ...]
+    """Ids of rows whose id occurred in an earlier row."""
+    lines: Mapping[str, int]
+    """By question id, the line of its row."""
+
+
+def read_rows(
+    path: Path, content: bytes, read: Callable[[bytes], R], example: str
+) -> QuestionRows[R]:
+    """The rows of a file in JSON lines. Raises `UserError` that names file, line and member."""
+    rows: dict[str, R] = {}
+    lines: dict[str, int] = {}
+    repeated = []
+    # Editors on Windows put a byte order mark at the beginning of a file.
+    for number, line in enumerate(content.removeprefix(BOM_UTF8).split(b"\n"), start=1):
+        if not line.strip():
+            continue
+
+        try:
+            row = read(line)
+        except (ValueError, RecursionError) as error:
+            where, why = f"{one_line(path)}, line {number}", one_line(fault_in(error), 200)
+            raise UserError(f"{where}: not a row in JSON: {why}", example) from error
+
+        if row.question_id in rows:
+            repeated.append(row.question_id)
+        else:
+            rows[row.question_id], lines[row.question_id] = row, number
+
+    if not rows:
+        raise UserError(f"{one_line(path)} is empty", example)
+
+    return QuestionRows(
+        path=path,
+        sha256=hashlib.sha256(content).hexdigest(),
+        rows=rows,
+        repeated=tuple(repeated),
+        lines=lines,
+    )
 
 
 class RankedItem(Struct, frozen=True):
@@ -31,8 +89,12 @@ class RankedItem(Struct, frozen=True):
     """None means the turns that the text quotes."""
     score: Finite | None = None
 
+    def __post_init__(self) -> None:
+        if self.text is None and not self.turn_ids:
+            raise ValueError("it has neither text nor turn_ids")
 
-class RankedRow(Struct, frozen=True):
+
+class RankedRow(QuestionRow, frozen=True):
     """A line of the file."""
 
     question_id: Annotated[str, Meta(min_length=1)]
@@ -40,13 +102,7 @@ class RankedRow(Struct, frozen=True):
     """Best first."""
 
 
-class Rankings(Struct, frozen=True):
-    """The content of a file."""
-
-    rows: Mapping[str, RankedRow]
-    """The first row of each question id."""
-    repeated: tuple[str, ...]
-    """Ids of further rows that repeat an earlier id."""
+Rankings = QuestionRows[RankedRow]
 
 
 def read_rankings(file: str) -> Rankings:
@@ -60,31 +116,7 @@ def read_rankings(file: str) -> Rankings:
 # Cached, because each case has its own system.
 @lru_cache(maxsize=4)
 def _read(file: str, content: bytes) -> Rankings:
-    rows: dict[str, RankedRow] = {}
-    repeated = []
-    for number, line in enumerate(content.removeprefix(BOM_UTF8).split(b"\n"), start=1):
-        if not line.strip():
-            continue
-
-        where = f"{one_line(file)}, line {number}"
-        try:
-            row = decoder(RankedRow).decode(line)
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{where}: {one_line(error, 200)}", EXAMPLE) from error
-
-        for at, item in enumerate(row.ranked):
-            if item.text is None and not item.turn_ids:
-                raise UserError(f"{where}: ranked[{at}] has neither text nor turn_ids", EXAMPLE)
-
-        if row.question_id in rows:
-            repeated.append(row.question_id)
-        else:
-            rows[row.question_id] = row
-
-    if not rows:
-        raise UserError(f"{one_line(file)} is empty", EXAMPLE)
-
-    return Rankings(rows, tuple(repeated))
+    return read_rows(Path(file), content, decoder(RankedRow).decode, EXAMPLE)
 
 
 @dataclass(frozen=True)
