@@ -68,7 +68,7 @@ class Agent:
         self._id: str = self._call(create).id
         # Before anything is stored: a process that is interrupted now still deletes the agent.
         self._leftover = Leftover(
-            self, f"Letta agent {self._id} at {self._address}", _deletion(self._client, self._id)
+            self, f"Letta agent {self._id} at {self._address}", _delete, self._client, self._id
         )
         note_answer(self._address)
 
@@ -230,18 +230,15 @@ def _client(address: str, token: str | None) -> Any:
     return client
 
 
-def _deletion(client: Any, agent: str) -> Callable[[], None]:
-    def delete() -> None:
-        try:
-            archives = [archive.id for archive in client.archives.list(agent_id=agent)]
-            client.agents.delete(agent)
-            # The server keeps the archives of a deleted agent.
-            for archive in archives:
-                client.archives.delete(archive)
-        finally:
-            client.close()
-
-    return delete
+def _delete(client: Any, agent: str) -> None:
+    try:
+        archives = list(client.archives.list(agent_id=agent))
+        client.agents.delete(agent)
+        # The server keeps the archives of a deleted agent.
+        for archive in archives:
+            client.archives.delete(archive.id)
+    finally:
+        client.close()
 
 
 def _as_line(error: Any) -> str:

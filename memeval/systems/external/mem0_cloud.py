@@ -45,7 +45,7 @@ class CloudMemory:
         self.user = f"memeval-{case}-{uuid.uuid4().hex[:12]}"
         self._client = _connect(host, key)
         self._leftover = Leftover(
-            self, f"mem0 user {self.user} at {host}", _deletion(self._client, self.user)
+            self, f"mem0 user {self.user} at {host}", _delete, self._client, self.user
         )
 
     def add(self, chunks: Sequence[MemoryChunk], *, infer: bool) -> None:
@@ -183,15 +183,12 @@ def _read(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _deletion(client: Any, user: str) -> Callable[[], None]:
-    def delete() -> None:
-        try:
-            client.delete_all(user_id=user)
-            client.delete_users(user_id=user)
-        finally:
-            client.client.close()
-
-    return delete
+def _delete(client: Any, user: str) -> None:
+    try:
+        client.delete_all(user_id=user)
+        client.delete_users(user_id=user)
+    finally:
+        client.client.close()
 
 
 def _connect(host: str, key: str) -> Any:

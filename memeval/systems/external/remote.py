@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import Any
 
 from memeval.errors import MemevalError, MemoryServiceError, UserError
 
@@ -43,11 +44,13 @@ class Leftover:
     It is deleted at `discard`, else when its owner is gone, else when the process ends.
     """
 
-    def __init__(self, owner: object, what: str, delete: Callable[[], None]) -> None:
-        """`delete` must not keep a reference to `owner`."""
+    def __init__(
+        self, owner: object, what: str, delete: Callable[[Any, str], None], client: Any, name: str
+    ) -> None:
+        """`delete` gets `client` and `name`; neither may keep a reference to `owner`."""
         # A finalizer runs once, whichever of the three comes first, and also when the process
         # ends.
-        self._finalizer = weakref.finalize(owner, _delete, what, delete)
+        self._finalizer = weakref.finalize(owner, _delete, what, delete, client, name)
 
     def discard(self) -> None:
         """Deletes the data in another thread, which the process waits for when it ends."""
@@ -55,9 +58,9 @@ class Leftover:
         threading.Thread(target=self._finalizer, name="memeval-discard").start()
 
 
-def _delete(what: str, delete: Callable[[], None]) -> None:
+def _delete(what: str, delete: Callable[[Any, str], None], client: Any, name: str) -> None:
     try:
-        delete()
+        delete(client, name)
     except Exception as error:  # noqa: BLE001 - a client may raise any error; the results stay
         _log.warning(
             "%s could not be deleted and is left behind: %s: %s", what, type(error).__name__, error
