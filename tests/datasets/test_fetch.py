@@ -26,10 +26,9 @@ from locomo_samples import sample
 from memeval.cli.data import data
 from memeval.datasets.contract import DatasetInfo, FileInfo
 from memeval.datasets.fetch import fetch, verify
-from memeval.datasets.io.download import SafeRedirects, unreachable
 from memeval.datasets.locate import build, check_pin, git_blob, is_registered
 from memeval.datasets.registry import DATASETS
-from memeval.datasets.transfer import FetchLimits
+from memeval.datasets.transfer import FetchLimits, SafeRedirects, unreachable
 from memeval.errors import UserError, WorldError
 from memeval.results.files import file_digest
 
