@@ -41,7 +41,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections
 from memeval.pipeline.open.models import Models
 from memeval.pipeline.open.opening import OpenedData, open_cell
-from memeval.process.private import private_umask
+from memeval.process.environment import private_umask
 from memeval.records import EvalCase, Role
 from memeval.results.prices import total_cost_usd
 from memeval.runs.compose.config import compose_config

@@ -11,8 +11,7 @@ from typing import Any
 from memeval import __version__
 from memeval.config.paths import refusing_paths
 from memeval.errors import UserError, WorldError, unknown
-from memeval.process.environment import set_environment
-from memeval.process.private import private_umask
+from memeval.process.environment import private_umask, set_environment
 from memeval.runs.display.terminal import guard, report_error
 from memeval.text.shown import one_line
 

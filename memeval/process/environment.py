@@ -1,4 +1,4 @@
-"""Environment variables that other packages read, and temporary changes of variables."""
+"""The environment of this process: its variables, its cores, and the permissions of its files."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -42,3 +42,19 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def private_umask() -> None:
+    """From here on, only their owner may read the files that this process and its children create.
+
+    This includes files of other libraries: databases with their journals, artifacts, locks, plots.
+    """
+    os.umask(0o077)
+
+
+def count_cores() -> int:
+    """Number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+
+    return os.cpu_count() or 1

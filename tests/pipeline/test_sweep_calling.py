@@ -20,7 +20,7 @@ from conftest_pipeline import HURRIED, Command, outcomes, repeated, start
 from doubles.endpoint import ScriptedEndpoint
 from ports import free_port
 
-from memeval.process.cores import count_cores
+from memeval.process.environment import count_cores
 from memeval.runs.compute import workers
 
 HERE = Path(__file__).parent

@@ -24,7 +24,7 @@ from memeval.metrics.registry import metrics
 from memeval.packages.data import data_of
 from memeval.packages.levels import Checks, Level, levels_of, who_level
 from memeval.packages.read import Package, open_package
-from memeval.process.cores import count_cores
+from memeval.process.environment import count_cores
 from memeval.results.fields import as_plain, read_as, read_json
 from memeval.results.files import as_json, file_digest, write_atomically
 from memeval.results.private import make_folder

@@ -13,8 +13,7 @@ from memeval.llm.in_flight import in_flight
 from memeval.pipeline.execute.unit import WorkUnit
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import figures_code
-from memeval.process.environment import set_environment
-from memeval.process.private import private_umask
+from memeval.process.environment import private_umask, set_environment
 from memeval.results.own_prices import without_prices
 from memeval.runs.compute.computing import DONE, FAILED, MESSAGE, UnitComputer
 from memeval.runs.display.terminal import guard

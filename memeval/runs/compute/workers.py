@@ -29,7 +29,7 @@ from memeval.pipeline.execute.unit import SAY, Keeper, UnitDone, WorkUnit
 from memeval.pipeline.open.called import limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads, free_slots
-from memeval.process.cores import count_cores
+from memeval.process.environment import count_cores
 from memeval.runs.compute.computing import LEAVING_S, MESSAGE, DiedError, SentUnit
 from memeval.runs.compute.forked import (
     END,

@@ -13,8 +13,7 @@ from memeval.config.paths import data_dir
 from memeval.errors import UserError, require_library
 from memeval.pipeline.open.called import limits_of
 from memeval.pipeline.open.cell import Cell
-from memeval.process.cores import count_cores
-from memeval.process.environment import ENVIRONMENT, set_environment
+from memeval.process.environment import ENVIRONMENT, count_cores, set_environment
 from memeval.process.root import project_root
 from memeval.runs.plan import Plan
 
