@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.api.judging import from_answers
+from memeval.config.classes import is_built_in
 from memeval.config.paths import data_dir
 from memeval.config.resolve import resolve
 from memeval.config.schema import ReaderConfig, RunConfig, WriterConfig
@@ -19,7 +20,6 @@ from memeval.errors import UserError
 from memeval.packages.data import config_of
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.code import is_built_in
 from memeval.pipeline.open.opening import open_cell
 from memeval.pipeline.open.system_source import IMPORTED
 from memeval.pipeline.verify.sound import name_ids

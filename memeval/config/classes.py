@@ -3,6 +3,8 @@
 import importlib
 import re
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from inspect import isabstract
 from pathlib import Path
 from typing import Any, TypeVar
@@ -81,6 +83,16 @@ def _is_usable(value: object, base: type[Any]) -> bool:
     return isinstance(value, type) and issubclass(value, base) and not isabstract(value)
 
 
+def path_of(part: Any) -> str:
+    """The path of a class, `package.module:Class`."""
+    return f"{part.__module__}:{part.__qualname__}"
+
+
+def is_built_in(part: Any) -> bool:
+    """Whether a class or a function is one of memeval's own."""
+    return str(part.__module__).partition(".")[0] == "memeval"
+
+
 def is_ours(file: str) -> bool:
     """Whether the file of some code is memeval's own, or not a file, such as `<string>`."""
     return file.startswith((_PACKAGE, "<"))
@@ -97,3 +109,14 @@ def located_error(error: BaseException, limit: int = 200) -> str:
             where = f"{Path(file).name}:{frame.lineno}: "
 
     return f"{where}{type(error).__name__}: {one_line(error, limit)}"
+
+
+@contextmanager
+def explaining(what: str, *hints: str) -> Iterator[None]:
+    """Raises `UserError` with `what` and the location for an error of a user's code."""
+    try:
+        yield
+    except MemevalError:
+        raise
+    except Exception as error:
+        raise UserError(f"{what}: {located_error(error)}", *hints) from error

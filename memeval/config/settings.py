@@ -7,8 +7,8 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from memeval.config.classes import located_error
-from memeval.errors import MemevalError, UserError, unknown
+from memeval.config.classes import explaining, path_of
+from memeval.errors import UserError, unknown
 from memeval.text.shown import one_line
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
             f"not {one_line(settings_type, 80)}"
         )
 
-    try:
+    with explaining(f"the settings of this {group} can't be read: {path_of(settings_type)}"):
         values = read_values(settings_type, own_settings(given, group), f"{group}.")
         for entry in fields(settings_type):
             if entry.init and default_of(entry) is MISSING and entry.name not in values:
@@ -49,13 +49,6 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
                 )
 
         return settings_type(**values)
-    except MemevalError:
-        raise
-    except Exception as error:
-        where = f"{settings_type.__module__}:{settings_type.__qualname__}"
-        raise UserError(
-            f"the settings of this {group} can't be read: {where}: {located_error(error)}"
-        ) from error
 
 
 def default_of(entry: Field[Any]) -> Any:

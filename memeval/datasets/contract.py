@@ -10,9 +10,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
+from memeval.config.classes import is_built_in
 from memeval.datasets.canaries import GENERATOR, plant
 from memeval.datasets.info import DatasetInfo, Excerpt, FileInfo, LoadedDataset
-from memeval.datasets.own_classes import calling, checked, is_built_in
+from memeval.datasets.own_classes import calling, checked
 from memeval.datasets.sampling import SIDES, Sample, draw, questions_of, side_of
 from memeval.datasets.settings import DatasetSettings
 from memeval.errors import UserError
@@ -205,7 +206,7 @@ class Dataset(ABC):
         """The cases of `read`. Raises `UserError` if a user's class fails or gives another type."""
         with calling(self, "read"):
             for case in self.read():
-                yield case if is_built_in(self) else checked(self, case)
+                yield case if is_built_in(type(self)) else checked(self, case)
                 del case
 
     def _filtered_cases(self) -> Iterator[EvalCase]:

@@ -1,37 +1,24 @@
 """Data set classes that are not memeval's own: their failures, and the cases that they give."""
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext
 
 from msgspec import ValidationError, to_builtins
 
-from memeval.config.classes import located_error
-from memeval.errors import MemevalError, UserError
+from memeval.config.classes import explaining, is_built_in, path_of
+from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion
 from memeval.text.shown import one_line, some_of
 from memeval.text.typed import convert, fault_in
 
 
-def is_built_in(dataset: object) -> bool:
-    """Whether the class of a data set is memeval's own."""
-    return type(dataset).__module__.startswith("memeval.")
-
-
-@contextmanager
-def calling(dataset: object, method: str) -> Iterator[None]:
+def calling(dataset: object, method: str) -> AbstractContextManager[None]:
     """Calls a method of a data set. Raises `UserError` in one line if a user's class fails."""
-    try:
-        yield
-    except MemevalError:
-        raise
-    except Exception as error:
-        if is_built_in(dataset):
-            raise
+    if is_built_in(type(dataset)):
+        return nullcontext()
 
-        raise UserError(
-            f"{_named(dataset, method)} failed: {located_error(error)}",
-            "fix the class, then repeat the command: no model call is made twice",
-        ) from error
+    hint = "fix the class, then repeat the command: no model call is made twice"
+    return explaining(f"{_named(dataset, method)} failed", hint)
 
 
 def checked(dataset: object, case: object) -> EvalCase:
@@ -70,4 +57,4 @@ def _fault_of(question: EvalQuestion, turn_ids: Collection[str]) -> str:
 
 
 def _named(dataset: object, method: str) -> str:
-    return f"{type(dataset).__module__}:{type(dataset).__qualname__}.{method}()"
+    return f"{path_of(type(dataset))}.{method}()"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from memeval.config.classes import is_built_in, path_of
 from memeval.config.options import Registry, built_in_classes, class_path
 from memeval.config.plugins import plugins
 from memeval.datasets.contract import Dataset, DatasetInfo
@@ -85,13 +86,13 @@ def writable() -> list[str]:
 
 def info_of(name: str, adapter: type[Dataset]) -> DatasetInfo:
     """Registry entry of a built-in data set; for other adapters, the `info` of the class."""
-    if adapter.__module__.split(".")[0] == "memeval":
+    if is_built_in(adapter):
         return dataset_info(name)
 
     info = getattr(adapter, "info", None)
     if not isinstance(info, DatasetInfo):
         raise UserError(
-            f"data set '{name}': {adapter.__module__}:{adapter.__qualname__} has no `info`",
+            f"data set '{name}': {path_of(adapter)} has no `info`",
             "give the class one:  info = DatasetInfo(…)",
         )
 

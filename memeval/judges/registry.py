@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from functools import cache
 from operator import attrgetter
 
-from memeval.config.classes import located_error
+from memeval.config.classes import explaining, path_of
 from memeval.config.options import Registry, available, built_in_classes
-from memeval.errors import MemevalError, UserError
+from memeval.errors import UserError
 from memeval.judges.contract import Judge, JudgeContext
 from memeval.records import AnswerKind
 
@@ -19,8 +19,7 @@ def judge_type(name: str, path: str | None = None) -> type[Judge]:
     """The judge of that name, or at a class path. Raises `UserError`, also if it has no `name`."""
     judge = JUDGES.load(name, path)
     if not isinstance(getattr(judge, "name", None), str):
-        where = f"{judge.__module__}:{judge.__qualname__}"
-        raise UserError(f"judge '{name}': {where} does not define name of Judge, a string")
+        raise UserError(f"judge '{name}': {path_of(judge)} does not define name of Judge, a string")
 
     return judge
 
@@ -31,14 +30,8 @@ def build_judge(name: str, context: JudgeContext, class_path: str | None = None)
     Raises `UserError` for an unknown name, and for a class that can't be built.
     """
     judge_class = judge_type(name, class_path)
-    try:
+    with explaining(f"judge '{name}': {path_of(judge_class)} can't be created"):
         return judge_class.build(context)
-    except MemevalError:
-        raise
-    except Exception as error:
-        path = f"{judge_class.__module__}:{judge_class.__qualname__}"
-        reason = located_error(error)
-        raise UserError(f"judge '{name}': {path} can't be created: {reason}") from error
 
 
 def usual_judge(kind: AnswerKind, benchmark: str | None, *, has_model: bool) -> str:

@@ -1,12 +1,11 @@
 """A metric: its name, its needs, its measurement, and its display."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from math import isfinite
 
-from memeval.config.classes import located_error
-from memeval.errors import MemevalError, UserError
+from memeval.config.classes import explaining
 from memeval.metrics.formats import (
     count,
     digits,
@@ -155,17 +154,9 @@ class Metric:
         with self._measuring():
             return self._checked(float(measure(answer, gold)))
 
-    @contextmanager
-    def _measuring(self) -> Iterator[None]:
-        try:
-            yield
-        except MemevalError:
-            raise
-        except Exception as error:
-            raise UserError(
-                f"metric '{one_line(self.name)}' failed: {located_error(error)}",
-                "fix the metric, then repeat the command: no answer is lost",
-            ) from error
+    def _measuring(self) -> AbstractContextManager[None]:
+        hint = "fix the metric, then repeat the command: no answer is lost"
+        return explaining(f"metric '{one_line(self.name)}' failed", hint)
 
     def _checked(self, value: float) -> float:
         most = self.unit.most

@@ -7,6 +7,7 @@ from functools import cache, lru_cache, partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memeval.config.classes import is_built_in
 from memeval.config.paths import data_dir
 from memeval.config.resolve import read_config
 from memeval.config.schema import RunConfig
@@ -22,7 +23,7 @@ from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.measure.provenance import DATA, data_tags
 from memeval.pipeline.measure.records import write_recall
 from memeval.pipeline.measure.run_notes import shortened_notes
-from memeval.pipeline.open.code import OtherMetrics, is_built_in
+from memeval.pipeline.open.code import OtherMetrics
 from memeval.pipeline.open.opening import open_dataset
 from memeval.pipeline.verify.figures import figure_problems
 from memeval.records import EvalCase, EvalQuestion

@@ -3,6 +3,7 @@
 from dataclasses import is_dataclass
 
 from memeval.config import options
+from memeval.config.classes import path_of
 from memeval.errors import UserError
 from memeval.systems.base import MemorySystem, SystemSettings
 
@@ -26,8 +27,8 @@ def system_class(name: str, class_path: str | None = None) -> type[MemorySystem]
     # The code that reads the settings refuses anything that is not a dataclass.
     if is_dataclass(declared) and not issubclass(declared, SystemSettings):
         raise UserError(
-            f"the settings type of this system, {declared.__module__}:{declared.__qualname__}, "
-            "must be a subclass of SystemSettings",
+            f"the settings type of this system, {path_of(declared)}, must be a subclass of "
+            "SystemSettings",
             f"from memeval.systems.base import SystemSettings; class {declared.__name__}"
             "(SystemSettings): ...",
         )

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
-from memeval.config.classes import is_ours
+from memeval.config.classes import is_built_in, is_ours
 from memeval.errors import MemevalError, SystemFaultError
 from memeval.llm.metering import current_ledger
 from memeval.text.shown import one_line
@@ -43,8 +43,7 @@ class SystemCall(Struct):
         """The call as named in messages."""
         owner = self.owner if isinstance(self.owner, type) else type(self.owner)
         # Users know their own system by its file, and built-in systems by their class.
-        is_ours = "memeval" in owner.__module__.split(".")[0]
-        name = owner.__name__ if is_ours else owner.__module__.rpartition(".")[2]
+        name = owner.__name__ if is_built_in(owner) else owner.__module__.rpartition(".")[2]
         return f"case {one_line(self.case_id, 60)}: {name}.{self.method}"
 
     def fault(self, error: BaseException) -> MemevalError:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from memeval.config.classes import is_built_in, path_of
 from memeval.config.identity import IdentityInputs, Keys, keys, run_key
 from memeval.config.options import built_in_classes
 from memeval.config.paths import outputs_dir, prepared_dir
@@ -14,7 +15,6 @@ from memeval.datasets.contract import Dataset, LoadedDataset
 from memeval.judges.contract import JudgeSettings
 from memeval.llm.prompts import PromptTemplate
 from memeval.pipeline.open.cell_prompts import Templates
-from memeval.pipeline.open.code import is_built_in
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
 from memeval.pipeline.open.system_source import IMPORTED, Source, SystemSource
 from memeval.results.files import memory_folders
@@ -130,9 +130,8 @@ class Cell(Struct, frozen=True, dict=True):
             return name
 
         system = self.source.system_class
-        path = f"{system.__module__}:{system.__qualname__}"
         # The shortest is the name without a variant: `cogcanvas`, not `cogcanvas_cot`.
-        return min(_options_of(path), key=len, default=name)
+        return min(_options_of(path_of(system)), key=len, default=name)
 
     @property
     def style(self) -> str:

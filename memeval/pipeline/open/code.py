@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
+from memeval.config.classes import is_built_in, path_of
 from memeval.config.identity import Digests
 from memeval.config.plugins import packages_of
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, RunConfig
@@ -189,8 +190,8 @@ def class_identity(identified: Any) -> str:
     if not hasattr(identified, "__qualname__"):
         identified = type(identified)  # an object that can be called
 
-    name = f"{identified.__module__}:{identified.__qualname__}"
-    if name.startswith("memeval."):
+    name = path_of(identified)
+    if is_built_in(identified):
         return name
 
     try:
@@ -224,11 +225,6 @@ def class_digests(stage: str, name: str, identified: type[Any] | None) -> Digest
         return {}
 
     return {stage: {name: class_identity(identified)}}
-
-
-def is_built_in(identified: Any) -> bool:
-    """Whether a class or a function is one of memeval's own."""
-    return bool(identified.__module__.split(".")[0] == "memeval")
 
 
 def _cell_source(identified: Any) -> bytes:

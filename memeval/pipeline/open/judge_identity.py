@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from memeval.config.classes import is_built_in
 from memeval.config.roles import JUDGE, settings_of_role
 from memeval.judges.lexical import THRESHOLD, TokenF1Judge
 from memeval.judges.model import ModelJudge
@@ -9,7 +10,7 @@ from memeval.judges.registry import judge_type
 from memeval.llm.contract import FixedSampling
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.cell_checks import has_judging_model
-from memeval.pipeline.open.code import class_identity, is_built_in
+from memeval.pipeline.open.code import class_identity
 from memeval.pipeline.open.models import sampling_of
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.results import JudgeIdentity

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
+from memeval.config.classes import is_built_in
 from memeval.config.identity import (
     Digests,
     IdentityInputs,
@@ -44,7 +45,7 @@ from memeval.pipeline.open.cell_prompts import (
     templates_of,
     writer_digests,
 )
-from memeval.pipeline.open.code import class_digests, figures_code, is_built_in, stage_code
+from memeval.pipeline.open.code import class_digests, figures_code, stage_code
 from memeval.pipeline.open.models import MODELS
 from memeval.pipeline.open.retrieving import for_retrieval, retrieves_only
 from memeval.pipeline.open.system_source import IMPORTED, ImportedSource, Source, SystemSource

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memeval.config.classes import is_built_in, path_of
 from memeval.config.identity import Digests
 from memeval.config.schema import JUDGE, PREPARE
 from memeval.config.settings import read_settings
 from memeval.errors import MemevalError, UserError
 from memeval.llm.prompts import load_builtin
 from memeval.pipeline.isolate.call import SystemCall
-from memeval.pipeline.open.code import class_identity, is_built_in
+from memeval.pipeline.open.code import class_identity
 from memeval.systems.base import INGEST, RUNTIME, MemorySystem, SystemSettings
 from memeval.text.shown import one_line
 
@@ -152,7 +153,7 @@ class SystemSource(Source):
             raise UserError(str(SystemCall("", self.system_class, method).fault(error))) from error
 
     def _name_of(self, method: str) -> str:
-        return f"{self.system_class.__module__}:{self.system_class.__qualname__}.{method}()"
+        return f"{path_of(self.system_class)}.{method}()"
 
 
 @dataclass(frozen=True)
@@ -184,8 +185,7 @@ def _check_constructor(system_class: type[MemorySystem]) -> None:
         inspect.signature(system_class).bind(None, None)
     except TypeError as error:
         raise UserError(
-            f"{system_class.__module__}:{system_class.__qualname__} can't be created from "
-            f"(settings, parts): {one_line(error)}",
+            f"{path_of(system_class)} can't be created from (settings, parts): {one_line(error)}",
             "it must take both:  "
             "def __init__(self, settings, parts): super().__init__(settings, parts)",
         ) from error
