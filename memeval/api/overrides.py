@@ -65,9 +65,11 @@ def as_value(value: Any) -> str:
         return f"{{{', '.join(pairs)}}}"
 
     if callable(value) or (isinstance(value, Iterable) and not isinstance(value, str)):
-        by_path = "to use a class, name its path:  system={'class': 'my_module:MyClass'}"
-        hints = [by_path] if isinstance(value, type) else []
-        raise UserError(f"{one_line(repr(value), 80)} is not a setting", *hints)
+        hint = "for several values, use a list"
+        if callable(value):
+            hint = "to use a class, name its path:  {'class': 'my_module:MyClass'}"
+
+        raise UserError(f"{one_line(repr(value), 80)} is not a setting", hint)
 
     text = str(value)
     if isinstance(value, int | float) or _PLAIN_VALUE.fullmatch(text):

@@ -110,7 +110,10 @@ def test_plan_counts_cells_and_refuses_invalid_settings(swept: memeval.Sweep) ->
     assert memeval.plan(*SMALL, seed=numpy.arange(3)).cells == 3
     with pytest.raises(UserError, match=r"Mine'> is not a setting") as refused:
         memeval.plan(*SMALL, system=Mine)
-    assert "system={'class': 'my_module:MyClass'}" in refused.value.hints[0]
+    assert "name its path:  {'class': 'my_module:MyClass'}" in refused.value.hints[0]
+    with pytest.raises(UserError, match="5} is not a setting") as refused:
+        memeval.plan(*SMALL, top_k={5})
+    assert refused.value.hints == ("for several values, use a list",)
     with pytest.raises(UserError, match="an override is a string such as 'system=bm25', not 5"):
         memeval.plan(5)  # type: ignore[arg-type]
 
