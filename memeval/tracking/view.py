@@ -25,6 +25,10 @@ COMPARED = ("system", "granularity", "top_k", "compression_turn", "judge", "llm.
 NAME_COLUMN = "attributes.`Run Name`"
 LONGEST_NAME, LONGEST_VALUE = 40, 30
 """Maximum characters of a run's name, and of a value in it: MLflow's table cuts longer ones."""
+LONGEST_COLUMNS = 5_000
+"""Maximum characters of a view's columns in JSON. The tag has each of them three times, and MLflow
+accepts 20,000 characters.
+"""
 MARGIN, LETTER = 30, 7
 """Pixels around the text of a column, and per letter of it."""
 LONGEST_FIGURE, LONGEST_SETTING = 18, 14
@@ -136,9 +140,15 @@ def view_tag(
 
     Settings come before figures: both are columns by MLflow's names for them. `created_ms` is the
     time that the menu shows, in milliseconds since 1970. Columns are as wide as their contents:
-    names of runs have up to `longest_name` characters.
+    names of runs have up to `longest_name` characters. Of too many columns, the first are shown.
     """
-    columns = list(dict.fromkeys([*settings, *figures]))
+    columns: list[str] = []
+    room = LONGEST_COLUMNS
+    for column in dict.fromkeys([*settings, *figures]):
+        room -= len(json.dumps(json.dumps(column)))
+        if room > 0:
+            columns.append(column)
+
     widths = {column: _width(column) for column in columns}
     state = {
         "selectedColumns": columns,

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from mlflow.utils.validation import MAX_EXPERIMENT_TAG_VAL_LENGTH
 from sample_runs import summary
 
 from memeval.tracking import payload
@@ -154,3 +155,12 @@ def test_a_view_keeps_the_columns_of_other_runs_and_of_the_last_comparison() -> 
     assert columns[:3] == ["params.`seed`", "tags.`rounded.other`", "tags.`rounded.accuracy`"]
     assert columns_of(experiment_tags(summary("rag"), first)) == columns
     assert columns_of(experiment_tags(summary("rag"), {VIEW_TAG: "damaged"}))
+
+
+@pytest.mark.parametrize("name", ["category-{:03}", "種-{:03}"])
+def test_a_view_of_hundreds_of_categories_fits_an_experiments_tag(name: str) -> None:
+    figures = [f"tags.`rounded.{name.format(number)}`" for number in range(300)]
+    view = view_tag(["params.`system`"], figures, created_ms=0)
+    assert len(view) <= MAX_EXPERIMENT_TAG_VAL_LENGTH
+    columns = columns_of({VIEW_TAG: view})
+    assert len(columns) > 10 and columns == ["params.`system`", *figures][: len(columns)]
