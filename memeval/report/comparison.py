@@ -27,7 +27,7 @@ from memeval.report.tables import bullets, csv_text
 from memeval.results import RunSummary, judge_shown
 from memeval.statistics.frontier import Point, frontier_area
 from memeval.text.redaction import redacted
-from memeval.text.shown import natural_order, one_line
+from memeval.text.shown import natural_order, one_line, some_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,6 +44,8 @@ LONGEST_TITLE = 1_000
 """Maximum length of the line above a table, in characters."""
 UNBOUNDED = 100_000
 """A width that any table fits."""
+MOST_NAMED = 30
+"""Maximum columns that the lines below a table name; a data set may have hundreds of categories."""
 LONGEST_WORD = 9
 """Length of the longest word in a header that is not broken: `questions`, `retrieval`."""
 OTHER_COLUMNS = (QUESTIONS, ACCURACY, CORRECTED, RERUN_STD, COVERAGE, "flags")
@@ -98,10 +100,10 @@ def _left_out(fitted: Fitted, width: int | None) -> str:
     """Columns missing from a table, and their location; empty if none is missing."""
     lines = []
     if fitted.equal:
-        shown = ", ".join(f"{name} {value}" for name, value in fitted.equal.items())
-        lines.append(f"Equal in all rows: {shown}")
+        shown = [f"{name} {value}" for name, value in fitted.equal.items()]
+        lines.append(f"Equal in all rows: {some_of(shown, MOST_NAMED)}")
     if fitted.dropped:
-        hidden = ", ".join(fitted.dropped)
+        hidden = some_of(fitted.dropped, MOST_NAMED)
         lines.append(f"Hidden to fit {width} columns: {hidden} (all columns in comparison.csv)")
 
     return "\n".join(lines)

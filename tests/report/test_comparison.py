@@ -277,6 +277,17 @@ def test_biased_cut_shared_by_all_cells_is_named_once_in_the_title() -> None:
     assert str(alone.columns[-1].header) != "flags"
 
 
+def test_of_hundreds_of_hidden_columns_the_first_are_named() -> None:
+    cell = summary()
+    rows = [replace(cell.categories[0], category=f"c{n}", name=f"c{n}") for n in range(300)]
+    cell = replace(cell, categories=tuple(rows))
+    assert "c299" in "".join(printed([cell], 5_000))
+    alone = str(comparison_table([cell], 120).caption)
+    assert "more (all columns in comparison.csv)" in alone and "c299" not in alone
+    equal = str(comparison_table([cell, cell], 120).caption).splitlines()[0]
+    assert equal.startswith("Equal in all rows: ") and equal.endswith("more")
+
+
 def test_each_data_set_has_its_own_table() -> None:
     cells = [summary("bm25"), replace(summary("rag"), dataset="memory_agent_bench"), summary("rag")]
     text = comparison_markdown(cells)
