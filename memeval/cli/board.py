@@ -11,7 +11,7 @@ shows the packages of a folder side by side, as a folder of static pages
 
 packages FOLDER:path    folder of *{SUFFIX} files
 -o --output! SITE:path  a new folder, or an earlier board
---allowed-signers FILE:path  signers that this board trusts, in ssh-keygen's format
+--allowed-signers FILE:file  signers that this board trusts, in ssh-keygen's format
 --again                 also check packages that were checked before
 """
 PARSER = Parser.of("board", USAGE)

@@ -19,7 +19,7 @@ from memeval.results.run import Run
 from memeval.text.shown import one_line
 
 DATA = """
---data FILE:file  the run's data file, if it is your own: memeval opens no file that a run names
+--data FILE:data  the run's data file, if it is your own: memeval opens no file that a run names
 """.strip()
 
 

@@ -26,7 +26,7 @@ words* RUN              runs or filters, as `list` takes them (default: all runs
 --licence TEXT          the licence of the rows, such as CC0 1.0
 --supersedes ID         id of the package that this one replaces
 --register FILE:path    the file that `register` wrote before the runs
---sign KEYFILE:path     sign it with an SSH key (needs ssh-keygen)
+--sign KEYFILE:file     sign it with an SSH key (needs ssh-keygen)
 """
 PARSER = Parser.of("pack", USAGE, who="", licence="", supersedes="")
 

@@ -99,11 +99,19 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _file(text: str) -> str:
+def _data(text: str) -> str:
     if not Path(text).exists():
         raise argparse.ArgumentTypeError(f"{one_line(text, 80)} does not exist")
 
     return text
+
+
+def _file(text: str) -> Path:
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"there is no file '{one_line(text, 80)}'")
+
+    return path
 
 
 def _names(text: str) -> str:
@@ -118,6 +126,7 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
     "int": int,
     "float": float,
     "path": Path,
+    "data": _data,
     "file": _file,
     "points": _points,
     "count": _count,

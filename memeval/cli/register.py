@@ -27,7 +27,7 @@ words* OVERRIDE           settings, as a run takes them
 --direction {one_of(DIRECTIONS)}  the expected direction of the others against the baseline
 --smallest POINTS:points  the smallest difference that matters
 --stopping TEXT           the stopping rule
---sign KEYFILE:path       sign it with an SSH key, as FILE.sig
+--sign KEYFILE:file       sign it with an SSH key, as FILE.sig
 """
 PARSER = Parser.of(
     "register",

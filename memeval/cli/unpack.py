@@ -9,7 +9,7 @@ USAGE = """
 adds the runs of packages without a problem to this home, separate from its own
 
 packages+ FILE:path  a *.memeval file
---allowed-signers FILE:path  refuse packages not signed by anyone in this file (ssh-keygen's format)
+--allowed-signers FILE:file  refuse packages not signed by anyone in this file (ssh-keygen's format)
 """
 PARSER = Parser.of("unpack", USAGE)
 

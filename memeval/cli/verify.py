@@ -21,7 +21,7 @@ runs* RUN                 a run key or its beginning, a run folder, or a name th
 --data                    for a package: fail if its data is not on this machine
 --judge N:count   for a package: have its model judge N answers of each run again
 --answer N:count  for a package: answer N questions of each run again
---allowed-signers FILE:path  for a package: who may have signed it, in ssh-keygen's format
+--allowed-signers FILE:file  for a package: who may have signed it, in ssh-keygen's format
 """
 PARSER = Parser.of("verify", USAGE, judge=0, answer=0)
 

@@ -863,6 +863,21 @@ def test_a_signature_is_made_and_checked(
     assert found_at(path) == 5
 
 
+@pytest.mark.parametrize("command", ["verify", "unpack", "board"])
+@pytest.mark.parametrize("signers", ["missing", "."])
+def test_signers_that_are_not_in_a_file_are_refused_for_an_unsigned_package_too(
+    command: str, signers: str, packed: Packed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [command, str(packed.path), "--allowed-signers", signers]
+    if command == "board":
+        words[1:2] = [str(packed.path.parent), "-o", str(packed.path.parent / "site")]
+
+    assert run_command(words) == 2
+    said = capsys.readouterr()
+    assert f"{command}: argument --allowed-signers: there is no file '{signers}'" in said.err
+    assert not said.out
+
+
 def test_unpack_refuses_an_unsigned_package_where_signers_are_listed(
     packed: Packed, tmp_path: Path
 ) -> None:

@@ -258,7 +258,7 @@ def _edited(run: memeval.FinishedRun, tmp_path: Path) -> Run:
         (["-o", "x.zip"], "does not end in .memeval"),
         (["-o", "x.memeval", "--supersedes", "y"], "16 hex digits"),
         (["no-such-run", "-o", "x.memeval"], "unknown run"),
-        (["-o", "x.memeval", "--sign", "/no/key"], "the key file /no/key does not exist"),
+        (["-o", "x.memeval", "--sign", "/no/key"], "argument --sign: there is no file '/no/key'"),
     ],
 )
 def test_user_error_is_one_line(

@@ -149,7 +149,7 @@ def _file_of(package: Package, allowed_signers: Path | None) -> Path:
         del manifest[name]
 
     data, signers = list(map(_data_here, package.runs)), ""
-    if package.register is not None and allowed_signers is not None and allowed_signers.is_file():
+    if package.register is not None and allowed_signers is not None:
         signers = file_digest(allowed_signers)
 
     content = as_json([manifest, data, signers, _code_digest(), platform.python_version()])
