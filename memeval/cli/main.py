@@ -77,6 +77,8 @@ def _is_about_output(error: OSError) -> bool:
 
 def _run_named(arguments: list[str]) -> int:
     name, rest = _split_command(arguments)
+    # An invocation of its own, also in a process or below a run that has begun another one.
+    os.environ.pop("MEMEVAL_INVOCATION", None)
     if name != "data":  # data sets are public, and may be shared on a machine
         private_umask()
 

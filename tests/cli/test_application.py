@@ -11,6 +11,7 @@ import pytest
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.hydra_config import HydraConfig
 
+from memeval.cli.main import run_command
 from memeval.errors import UserError
 from memeval.runs.compose.errors import explaining_config_errors
 from memeval.runs.launch import application
@@ -138,3 +139,21 @@ def test_own_sweep_file_needs_no_mode(composed: list[Any], tmp_path: Path) -> No
         assert jobs_of("+sweep=own", "--config-dir", str(tmp_path)) == []
 
     assert [planned.cell.config.seed for planned in plans[0].cells] == [1, 2]
+
+
+def test_the_second_command_of_a_process_does_not_show_the_first_one_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("MEMEVAL_INVOCATION", "MEMEVAL_SWEEP", "HYDRA_FULL_ERROR"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    monkeypatch.setenv("MEMEVAL_PLOTS", "false")
+    monkeypatch.setattr(sys, "argv", ["memeval"])
+    small = ("dataset.limit_cases=1", "dataset.limit_questions=1", "tracking=none")
+    assert run_command(["-m", "system=bm25", "top_k=5,0", "--keep-going", *small]) == 2
+    assert "top_k must be" in capsys.readouterr().err
+    assert run_command(["system=bm25", "top_k=3", *small]) == 0
+    said = capsys.readouterr()
+    assert "top_k must be" not in said.err and "difference" not in said.out

@@ -218,7 +218,6 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
 def run(home: Path, environment: pytest.MonkeyPatch, arguments: list[str]) -> int:
     environment.setenv("MEMEVAL_HOME", str(home))
     environment.setenv("MEMEVAL_PLOTS", "false")
-    environment.delenv("MEMEVAL_INVOCATION", raising=False)
     environment.chdir(home)
     return main(arguments)
 
