@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memeval.api.selecting import Selection, select_runs
-from memeval.cli.parser import Parser, check_folder_of
+from memeval.cli.parser import LAST, Parser, check_folder_of
 from memeval.comparison.finding import labels_of, shown_label
 from memeval.errors import UserError
 from memeval.packages.form import SUFFIX, is_package_id
@@ -21,6 +21,7 @@ USAGE = f"""
 writes finished runs as one file that anyone can check
 
 words* RUN              runs or filters, as `list` takes them (default: all runs of this home)
+{LAST}
 -o --output! FILE:path  *{SUFFIX} file to write; an existing one is replaced
 --who TEXT              who publishes the package
 --licence TEXT          the licence of the rows, such as CC0 1.0
@@ -40,7 +41,7 @@ def pack(arguments: Sequence[str]) -> int:
     if options.supersedes and not is_package_id(options.supersedes):
         raise UserError("pack: --supersedes takes a package id as printed by pack: 16 hex digits")
 
-    selection = select_runs(options.words)
+    selection = select_runs(options.words, options.last)
     runs = _packable(selection)
 
     from memeval.packages.register import entry_of_package

@@ -270,6 +270,14 @@ def test_user_error_is_one_line(
     assert said in told and "Traceback" not in told
 
 
+def test_the_newest_runs_are_packed(
+    runs: list[memeval.FinishedRun], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["pack", "--last", "1", "-o", str(tmp_path / "newest.memeval")]) == 0
+    said = capsys.readouterr().out
+    assert runs[1].key in said and runs[0].key not in said
+
+
 def test_judge_at_a_private_endpoint_stays_the_same_judge_in_a_package() -> None:
     judge = JudgeIdentity(name="llm", model="m", address="http://10.1.2.3:8000/v1")
     packed = read_as(Cleaner({}).clean_own(judge.to_json()), JudgeIdentity)
