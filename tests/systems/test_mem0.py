@@ -319,7 +319,7 @@ def test_change_of_vector_width_is_a_clear_error(
     async def embed(self: CharTfidfEmbedder, texts: Sequence[str]) -> Any:
         vectors = await of_class(self, texts)
         calls.append(len(texts))
-        return vectors if len(calls) <= calls_as_before else vectors[:, :8]
+        return vectors if len(calls) <= calls_as_before else 0 * vectors[:, :8]
 
     of_class = CharTfidfEmbedder.embed
     monkeypatch.setattr(CharTfidfEmbedder, "embed", embed)
@@ -329,6 +329,22 @@ def test_change_of_vector_width_is_a_clear_error(
         driver.remember(conversation())
         calls_as_before = 0
         driver.ask(Query("What is the puppy called?"))
+
+
+@pytest.mark.parametrize("infer", [False, True])
+def test_vectors_that_are_not_of_length_1_are_refused(
+    build: Builder, monkeypatch: pytest.MonkeyPatch, infer: bool
+) -> None:
+    """mem0's store is searched by the dot product, which ranks them wrongly."""
+
+    async def embed(self: CharTfidfEmbedder, texts: Sequence[str]) -> Any:
+        return 3 * await of_class(self, texts)
+
+    of_class = CharTfidfEmbedder.embed
+    monkeypatch.setattr(CharTfidfEmbedder, "embed", embed)
+    driver = build("mem0", infer=infer, model=ScriptedModel(extraction))
+    with pytest.raises(ModelError, match="not of length 1"):
+        driver.remember(conversation())
 
 
 def test_scores_do_not_depend_on_earlier_questions(build: Builder) -> None:

@@ -28,6 +28,7 @@ from memeval.records import (
     Usage,
     format_time,
 )
+from memeval.retrieval.dense import embed
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.vectors import load_vectors
 from memeval.systems.base import (
@@ -171,7 +172,7 @@ class Mem0(RecallSystem):
 
         new = texts[self._added :]
         if new and not self.settings.infer and not bridge.known:
-            vectors = self.parts.run_sync(embedder.embed(new))
+            vectors = self.parts.run_sync(embed(embedder, new))
             bridge.known = dict(zip(new, vectors, strict=True))
 
         for number in range(self._added, len(self._chunks)):
@@ -200,7 +201,7 @@ class Mem0(RecallSystem):
         first = texts[:1] if self.settings.infer else texts
         width, vectors = embedder.width, None
         if first:
-            vectors = self.parts.run_sync(embedder.embed(first))
+            vectors = self.parts.run_sync(embed(embedder, first))
             width = vectors.shape[1]
 
         bridge = self._open(embedder, width)

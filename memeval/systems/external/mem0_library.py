@@ -17,6 +17,7 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.contract import ChatPrompt, Completion
 from memeval.process import started
 from memeval.process.environment import set_environment
+from memeval.retrieval.dense import embed
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.vectors import width_error
 from memeval.systems.asking import ask_for
@@ -132,7 +133,7 @@ class Mem0Bridge:
 
     async def query_vector(self, text: str) -> Vectors:
         """The vector of a query. Raises `ModelError` if its width is not that of the store."""
-        vectors = await self.embedder.embed([text])
+        vectors = await embed(self.embedder, [text])
         vector: Vectors = vectors[0]
         if self._width and len(vector) != self._width:
             raise width_error("the query's vector", len(vector), self._width)
@@ -144,7 +145,7 @@ class Mem0Bridge:
         vectors = dict(self.known)
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
         if missing:
-            made = self._parts.run_sync(self.embedder.embed(missing))
+            made = self._parts.run_sync(embed(self.embedder, missing))
             if self._width and made.shape[1] != self._width:
                 self.failure = width_error("a memory's vector", made.shape[1], self._width)
                 raise self.failure
