@@ -12,11 +12,12 @@ ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_COLOR_PREFIX": "0",
     "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
 }
-"""Set before anything is imported: telemetry off, no hub, and one thread for small matrix products,
-which are slower with two.
+"""Set before anything is imported: telemetry off, no hub, no bars in memeval's display, and one
+thread for small matrix products, which are slower with two.
 """
 
 
