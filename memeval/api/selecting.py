@@ -26,6 +26,7 @@ from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
 from memeval.results import RUN_FILE
 from memeval.results.calibration import read_shown_summary
+from memeval.results.files import reading
 from memeval.results.run import Run
 from memeval.runs.display.terminal import report_damage
 from memeval.text.shown import one_line
@@ -176,8 +177,9 @@ def load_run(which: str | Path) -> FinishedRun:
     """
     folder = run_folder(str(which), outputs_dir() / "runs")
     try:
-        return FinishedRun(folder, read_shown_summary(folder))
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        with reading(folder / RUN_FILE):
+            return FinishedRun(folder, read_shown_summary(folder))
+    except (ValueError, TypeError, KeyError) as error:
         raise UserError(f"{folder / RUN_FILE} can't be read: {error}") from error
 
 

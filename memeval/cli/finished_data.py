@@ -15,6 +15,7 @@ from memeval.datasets.locate import FROZEN
 from memeval.errors import MemevalError, UserError
 from memeval.records import EvalCase
 from memeval.results import CONFIG_FILE
+from memeval.results.files import reading
 from memeval.results.run import Run
 from memeval.text.shown import one_line
 
@@ -82,8 +83,10 @@ def _settings(run: Run) -> dict[str, Any]:
     from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError  # type: ignore[import-untyped]
 
+    path = run.folder / CONFIG_FILE
     try:
-        content: Any = OmegaConf.to_container(OmegaConf.load(run.folder / CONFIG_FILE))
+        with reading(path):
+            content: Any = OmegaConf.to_container(OmegaConf.load(path))
     except (OmegaConfBaseException, YAMLError, RecursionError) as error:
         raise ValueError(f"{CONFIG_FILE} can't be read") from error
 

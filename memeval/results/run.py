@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memeval.errors import UserError, unknown
 from memeval.results.fields import read_as, read_json
-from memeval.results.files import dump_file, memory_folders
+from memeval.results.files import dump_file, memory_folders, reading
 from memeval.results.record import Record, read_records
 from memeval.results.rows import INGEST_PREFIX, Written, case_of_ingest
 from memeval.results.summary import RECORDS_FILE, RunSummary
@@ -170,8 +170,9 @@ class Run:
         """The records. Raises `UserError` if they can't be read."""
         path = self.folder / RECORDS_FILE
         try:
-            return list(read_records(path))
-        except (OSError, ValueError) as error:
+            with reading(path, MADE_AGAIN):
+                return list(read_records(path))
+        except ValueError as error:
             raise UserError(f"{path} can't be read: {one_line(error, 1000)}", MADE_AGAIN) from error
 
     def read_written(self, record: Record) -> list[Written]:

@@ -238,8 +238,12 @@ def test_damaged_run_is_skipped_with_a_warning(home: Path) -> None:
 
 def test_missing_records_raise_user_error(run: memeval.Run, tmp_path: Path) -> None:
     gone = memeval.Run(tmp_path, run.summary)
-    with pytest.raises(UserError, match=r"records\.jsonl can't be read"):
+    with pytest.raises(
+        UserError, match=r"records\.jsonl can't be read: No such file or directory$"
+    ):
         gone.records()
+    with pytest.raises(UserError, match=r"run\.json can't be read: No such file or directory$"):
+        memeval.load_run(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -146,3 +146,11 @@ def test_a_damaged_config_hides_the_evidence_and_nothing_else(
     shown = " ".join(completed(home, "show", first.name, "demo-1/q0").out.split())
     assert "gold: 8 January 2023" in shown
     assert "evidence is not shown: data set 'demo' can't be read: config.yaml can't be" in shown
+    (first / "config.yaml").unlink()
+    shown = " ".join(completed(home, "show", first.name, "demo-1/q0").out.split())
+    assert "evidence is not shown: " in shown and "can't be read: No such file or" in shown
+    assert "data set 'demo'" not in shown and "Errno" not in shown
+    (first / "records.jsonl").unlink()
+    done = memeval(home, "show", first.name, "demo-1/q0")
+    assert done.status == 2
+    assert done.told.endswith("records.jsonl can't be read: No such file or directory")
