@@ -293,6 +293,17 @@ def test_light_and_dark_follow_the_system_or_the_button(seen: Seen, address: str
     assert seen.page.evaluate(background) == light
 
 
+def test_forced_colours_mark_only_the_shown_question_and_view(seen: Seen, address: str) -> None:
+    seen.page.emulate_media(forced_colors="active")
+    seen.page.goto(f"{address}#q=conv-26/q1")
+    seen.shows("conv-26/q1")
+    for links in (".top nav a", "#list a"):
+        shown = seen.page.locator(f"{links}[aria-current]").first
+        other = seen.page.locator(f"{links}:not([aria-current])").first
+        border = "link => getComputedStyle(link).borderColor"
+        assert shown.evaluate(border) != other.evaluate(border)
+
+
 def test_a_tablet_leaves_most_of_its_width_to_the_question(chromium: Browser, address: str) -> None:
     seen = Seen(chromium, viewport={"width": 768, "height": 1024})
     seen.page.goto(f"{address}#q=conv-26/q3")
