@@ -28,7 +28,8 @@ IP = re.compile(
     r"|[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:]|\.\d))"
 )
 PHONE = re.compile(
-    r"(?<![\w.+-])(?:"
+    # No phone number: the dates of 01.05.2024 09:30 and 17/05/2024 09:30.
+    r"(?<![\w.+-])(?!0\d(?:[.-]\d\d[.-](?:19|20)\d\d\b|/(?:19|20)\d\d \d\d?:\d))(?:"
     r"(?:\+|00)[1-9]\d{0,2}(?:[ ./-]?\(?\d{1,5}\)?){2,6}"
     r"|\(\d{2,5}\)[ ./-]?\d{3,5}(?:[ ./-]?\d{2,4}){1,3}"
     # North America: area codes and exchange codes begin with 2 to 9.

@@ -1018,6 +1018,7 @@ NAMES = ("Ben", "Ben Oduya", "Müller", "O'Neil", "Ann-Marie", "Email", "張偉"
         ("07700900123, 5558675309, 1-555-867-5309", "<phone-1>, <phone-2>, <phone-3>"),
         ("612 345 678, 98765 43210, 0664/123 45 67", "<phone-1>, <phone-2>, <phone-3>"),
         ("+49 171 1234567 2024 05 10 12", "<phone-1> 2024 05 10 12"),
+        ("01.05.2024 09:30, 17/05/2024 09:30", "01.05.2024 09:30, 17/05/2024 09:30"),
         ("o'neill@example.org", "<email-1>"),
         (
             "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- and on",
