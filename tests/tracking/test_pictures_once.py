@@ -15,6 +15,7 @@ from memeval.config.filing import Filing
 from memeval.report.compared import ComparisonData
 from memeval.report.plots.differences import DifferenceRow, forest_panel, forest_plot
 from memeval.report.plots.sweep import sweep_plots
+from memeval.results import RUN_FILE
 from memeval.runs.invocation import DoneCell
 from memeval.runs.publish import conclusion
 from memeval.runs.publish.conclusion import Conclusion
@@ -93,6 +94,14 @@ def test_page_of_changed_runs_is_not_copied(tmp_path: Path) -> None:
     assert draw(page, tmp_path) and page.copy(tmp_path)
     replace(CELLS[0], valid=False).write(run)
     assert not structs.replace(page, runs=[run]).copy(tmp_path)
+
+
+def test_page_of_an_unreadable_run_is_neither_copied_nor_drawn(tmp_path: Path) -> None:
+    (tmp_path / "run" / RUN_FILE).mkdir(parents=True)
+    page = SweepPicture("comparison", COMPARISON, [tmp_path / "run"])
+    assert not page.copy(tmp_path)
+    with pytest.raises(OSError, match=RUN_FILE):
+        page.draw(tmp_path)
 
 
 @pytest.mark.slow

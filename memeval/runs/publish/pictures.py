@@ -42,9 +42,9 @@ class SweepPicture(Struct, frozen=True, dict=True):
     def copy(self, folder: Path) -> bool:
         """Copies the files of an earlier sweep if needed; returns whether the folder has them."""
         endings = (".png", ".svg") if isinstance(self.content, Plot) else (".html",)
-        names = [self._mark, *(self.name + ending for ending in endings)]
         # Pictures that can't be copied are drawn again.
         with suppress(OSError):
+            names = [self._mark, *(self.name + ending for ending in endings)]
             for earlier in (folder, *folder.parent.iterdir()):
                 if not all((earlier / name).is_file() for name in names):
                     continue
