@@ -460,7 +460,7 @@ def test_a_text_of_the_other_user_has_its_turns_in_a_store_of_two_users(
     assert [result["turn_ids"] for result in asyncio.run(leak())] == [["s1:1"], ["s1:2"]]
 
 
-async def passed(_: McpService) -> None:
+async def passed(_: McpService, own: str) -> None:
     """Skips the check that cases are kept apart."""
 
 
@@ -618,12 +618,16 @@ for line in sys.stdin:
 
 
 async def with_tools_of(
-    folder: Path, source: str, use: Callable[..., Awaitable[list[Any]]], **settings: Any
+    folder: Path,
+    source: str,
+    use: Callable[..., Awaitable[list[Any]]],
+    argument: str = "{case_dir}",
+    **settings: Any,
 ) -> list[Any]:
     """The result of `use`, called with the tools of a server that runs this source."""
     script = folder / "server.py"
     script.write_text(source, encoding="utf-8")
-    command = shlex.join([sys.executable, str(script), "{case_dir}"])
+    command = shlex.join([sys.executable, str(script), argument])
     memory = McpMemory(read_settings(McpSettings, {"command": command, **settings}), PARTS)
     try:
         await memory.reset()
@@ -645,6 +649,43 @@ def test_result_that_is_too_long_fails_only_its_call(
     assert first.text.endswith("did not reply within 2 s, but wrote a line of more than 0 MiB")
     assert second.text == "short"
     assert third.is_error
+
+
+NOTES = """
+import json, sys
+from pathlib import Path
+
+notes = Path(sys.argv[1])
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    of = asked.get("params", {})
+    if of.get("name") == "add":
+        with notes.open("a") as lines:
+            lines.write(of["arguments"]["text"])
+    text = notes.read_text() if notes.exists() else ""
+    reply = {"content": [{"type": "text", "text": text}]}
+    if asked["method"] == "initialize":
+        reply = {"protocolVersion": of["protocolVersion"], "capabilities": {"tools": {}}}
+        reply["serverInfo"] = {"name": "notes", "version": "1"}
+    elif asked["method"] == "tools/list":
+        schema = {"properties": {"text": {"type": "string"}}}
+        reply = {"tools": [{"name": name, "inputSchema": schema} for name in ("add", "find")]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": reply}), flush=True)
+"""
+
+
+def test_a_file_named_after_the_case_is_not_found_by_a_continued_run(tmp_path: Path) -> None:
+    async def use(add: Tool, find: Tool) -> list[Any]:
+        found = await find.call(text="")
+        await add.call(text="Ilse adopted a greyhound.")
+        return [found.text, (await find.call(text="")).text]
+
+    names = {"argument": str(tmp_path / "{namespace}"), "search_tool": "find"}
+    for tools in ({}, {}, {"store_tool": "add"}):
+        told = asyncio.run(with_tools_of(tmp_path, NOTES, use, **names, **tools))
+        assert told == ["", "Ilse adopted a greyhound."]
 
 
 ODD = """

@@ -79,7 +79,7 @@ class CommandService(Service):
         words, self._settings = settings.words(), settings
         self._command = " ".join(words)
         self.name = f"the program '{one_line(words[0], 60)}'"
-        self._home = CaseHome(settings, words, namespace)
+        self._home, self._namespace = CaseHome(settings, words), namespace
         self._process: Process | None = None
         self._history: list[tuple[str, Mapping[str, Any]]] = []
         """The operations that a new process needs to know the case, in order."""
@@ -117,7 +117,7 @@ class CommandService(Service):
 
         if self._process is None:
             # The data of the previous process is also gone: the new one is sent the case again.
-            self._home.renew()
+            self._home.renew(self._namespace)
             program = await Program.start(self._home.words(), self._home.variables(), EXAMPLE)
             self._process = Process(program)
             for earlier, earlier_body in self._history:

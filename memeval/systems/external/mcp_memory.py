@@ -137,8 +137,8 @@ class McpService(Service):
 
     def __init__(self, settings: McpSettings, namespace: str) -> None:
         self._settings, self._server = settings, settings.server()
-        self.name = self._server.name
-        self._home = CaseHome(settings, self._server.words, namespace)
+        self.name, self._namespace = self._server.name, namespace
+        self._home = CaseHome(settings, self._server.words)
         self._session: McpSession | None = None
         self._stored: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         """Chunks by namespace: two users may share the server."""
@@ -190,16 +190,17 @@ class McpService(Service):
         if self._settings.command and self._settings.reset_tool is None:
             await self.close()
         if self._session is None:
-            await self._check_isolated()
-            await self._open()
+            own = self.name_of(self._namespace)
+            await self._check_isolated(own)
+            await self._open(own)
         if self._settings.reset_tool is not None:
             await self._call("reset", {"namespace": self.name_of(body["namespace"])})
 
-    async def _open(self) -> None:
+    async def _open(self, namespace: str) -> None:
         settings = self._settings
         server = self._server
         if settings.command:
-            self._home.renew()
+            self._home.renew(namespace)
             words, variables = tuple(self._home.words()), self._home.variables()
             server = replace(server, words=words, variables=variables)
 
@@ -222,9 +223,9 @@ class McpService(Service):
 
         return reply
 
-    async def _check_isolated(self) -> None:
-        """Raises `UserError` if the process of another case would find the data that a server
-        stores. Checked once per command, even if the server is given a folder: it may not use it.
+    async def _check_isolated(self, own: str) -> None:
+        """Raises `UserError` if the process of this case, named `own`, would find the data of
+        another. Checked once per command, even if the server is given a folder: it may not use it.
         """
         settings, key = self._settings, repr((self._settings.command, self._settings.env))
         if not settings.command or settings.has_namespaces:
@@ -240,10 +241,10 @@ class McpService(Service):
             word, kept = f"probe{secrets.token_hex(6)}", secrets.token_hex(6)
             asked = {"query": word, "asked_at": None, "top_k": 10, "namespace": word}
             try:
-                await self._open()
+                await self._open(word)
                 await self._call("store", probe_chunk(word, f"memeval: {word} {kept}"))
                 await self.close()
-                await self._open()
+                await self._open(own)
                 found = await self._call("search", asked)
             except ModelError:
                 found = ToolReply((), None)  # the case's own calls report mistakes

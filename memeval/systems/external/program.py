@@ -110,13 +110,14 @@ class ProgramSettings(ServedSettings):
 class CaseHome:
     """Environment of one case's program: its folder, its command and its variables."""
 
-    def __init__(self, settings: ProgramSettings, words: Sequence[str], namespace: str) -> None:
-        self._settings, self._given, self._namespace = settings, words, namespace
+    def __init__(self, settings: ProgramSettings, words: Sequence[str]) -> None:
+        self._settings, self._given, self._namespace = settings, words, ""
         self._folder: Path | None = None
 
-    def renew(self) -> None:
+    def renew(self, namespace: str) -> None:
         """Creates an empty folder, and removes the previous one, if any."""
         self.remove()
+        self._namespace = namespace
         self._folder = started.make_folder("case")
 
     def remove(self) -> None:
