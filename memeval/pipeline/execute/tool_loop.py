@@ -173,20 +173,8 @@ class ToolLoop:
         self._seen |= dict.fromkeys(prompt.seen)
         self.context_tokens = sum(map(count_tokens, prompt.seen))
         empty = 0
-        while True:
-            is_full = (
-                self._calls_made >= self._limits.calls
-                or self._remaining_tokens() <= CUT_LINE_TOKENS
-            )
-            last = len(self.steps) + 1 >= self._limits.steps or is_full
-            if last:
-                self.step_limit = True
-                self._exchange.append({"role": "user", "content": self._last_words})
-
-            completion = await self._complete(self._request(prompt, last=last))
-            if last:
-                return self._final(completion)
-
+        while len(self.steps) + 1 < self._limits.steps and self._reached_limit() is None:
+            completion = await self._complete(self._request(prompt, last=False))
             if completion.tool_calls:
                 empty = 0
                 await self._run_calls(completion)
@@ -202,9 +190,13 @@ class ToolLoop:
 
             self._exchange += _complaint(completion, fault)
 
+        self.step_limit = True
+        self._exchange.append({"role": "user", "content": self._last_words})
+        return self._final(await self._complete(self._request(prompt, last=True)))
+
     async def run_writing(self, prompt: ToolPrompt) -> None:
         """Ends when the model calls no tool, or may call no more. Raises errors as `run` does."""
-        while len(self.steps) < self._limits.steps and self._calls_made < self._limits.calls:
+        while len(self.steps) < self._limits.steps and self._reached_limit() is None:
             completion = await self._complete(self._request(prompt, last=False))
             if completion.tool_calls:
                 await self._run_calls(completion)
@@ -291,8 +283,13 @@ class ToolLoop:
         return ids, faults
 
     async def _run_call(self, call: ToolCall, *, was_cut: bool) -> CallRecord:
+        limit = self._reached_limit()
         self._calls_made += 1
         try:
+            if limit is not None:
+                what = f"Not run: the limit of {limit} is reached."
+                raise _RefusedCallError(Fault.OVER_LIMIT, what)
+
             tool = self._tool_of(call)
             arguments = _arguments_of(call, tool, was_cut=was_cut)
             self._count_equal(call, arguments)
@@ -307,18 +304,20 @@ class ToolLoop:
 
         return await self._use_tool(call, tool, arguments)
 
+    def _reached_limit(self) -> str | None:
+        """The limit that allows no further call, in words; None if one may be made."""
+        if self._calls_made >= self._limits.calls:
+            return f"{self._limits.calls} tool calls"
+        if self._remaining_tokens() <= CUT_LINE_TOKENS:
+            return f"{self._limits.context_tokens:,} tokens of results"
+
+        return None
+
     def _remaining_tokens(self) -> float:
         most = self._limits.context_tokens
         return math.inf if most is None else most - self.context_tokens
 
     def _tool_of(self, call: ToolCall) -> Tool:
-        if self._calls_made > self._limits.calls:
-            limit = f"the limit of {self._limits.calls} tool calls is reached"
-            raise _RefusedCallError(Fault.OVER_LIMIT, f"Not run: {limit}.")
-        if self._remaining_tokens() <= CUT_LINE_TOKENS:
-            limit = f"the limit of {self._limits.context_tokens:,} tokens of results is reached"
-            raise _RefusedCallError(Fault.OVER_LIMIT, f"Not run: {limit}.")
-
         tool = self._tools.get(call.name)
         if tool is None:
             named, known = one_line(call.name, 60), ", ".join(self._tools)
