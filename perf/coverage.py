@@ -136,11 +136,11 @@ def draw(rates: Sequence[Rates], path: Path) -> None:
     axes.plot(DESIGN_EFFECTS, list(map(attrgetter("covered"), rates)), "o-", color="#0072B2")
     axes.plot(DESIGN_EFFECTS, list(map(attrgetter("covered_naive"), rates)), "s-", color="#D55E00")
     axes.annotate("by flipping conversations", (2.0, 97.0), color="#0072B2", fontsize=9)
-    axes.annotate("questions taken for independent", (2.1, 85.5), color="#D55E00", fontsize=9)
+    axes.annotate("questions treated as independent", (2.1, 85.5), color="#D55E00", fontsize=9)
     axes.set_xticks(DESIGN_EFFECTS)
     axes.set_ylim(60, 100)
-    axes.set_xlabel("design effect: how much the questions of a conversation hang together")
-    axes.set_ylabel("intervals that hold the truth, %")
+    axes.set_xlabel("design effect: how strongly the questions of a conversation are correlated")
+    axes.set_ylabel("intervals that cover the truth, %")
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
 

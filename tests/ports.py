@@ -1,4 +1,4 @@
-"""Ports for servers that are told where to listen."""
+"""Ports for servers whose port is an argument."""
 
 from __future__ import annotations
 

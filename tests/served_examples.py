@@ -35,11 +35,11 @@ def asked(under: Under, question: str = QUESTION) -> tuple[Answer, Ledger]:
     """The answer to a question about the sample conversation, and its ledger."""
     kept: list[Any] = []
 
-    async def ask(of: SystemUnderTest) -> None:
+    async def ask(sut: SystemUnderTest) -> None:
         with metered(Ledger()) as ledger:
-            system = await of.fill_system()
+            system = await sut.fill_system()
             ledger.scope = "the question's id"
-            kept.extend([await of.ask(system, question), ledger])
+            kept.extend([await sut.ask(system, question), ledger])
 
     asyncio.run(play(ask, under))
     answer, ledger = kept

@@ -138,10 +138,10 @@ def described() -> list[list[str]]:
 def test_every_field_is_explained_on_the_settings_page() -> None:
     known = {field for field, option, _ in in_conf() if not field.endswith((".name", ".class"))}
     common: Any = OmegaConf.to_container(OmegaConf.load(CONF / "common.yaml"))
-    told = described()
-    assert known - set(VALUES) | set(flatten(common)) == {row[0].strip("`") for row in told}
-    assert [row for row in told if len(row) < 4 or not row[-1]] == []
-    assert {row[-2] for row in told} <= set(STAGES)
+    fields = described()
+    assert known - set(VALUES) | set(flatten(common)) == {row[0].strip("`") for row in fields}
+    assert [row for row in fields if len(row) < 4 or not row[-1]] == []
+    assert {row[-2] for row in fields} <= set(STAGES)
 
 
 def test_every_field_of_the_schema_is_in_conf() -> None:
@@ -295,10 +295,10 @@ def test_the_script_for_spans_keeps_calls_of_tools_and_their_results(tmp_path: P
         },
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "1", "response": "rain"}]},
     ]
-    told = [{"role": "assistant", "parts": [{"type": "text", "content": "Yes."}]}]
+    reply = [{"role": "assistant", "parts": [{"type": "text", "content": "Yes."}]}]
     attributes = {
         "gen_ai.input.messages": json.dumps(asked),
-        "gen_ai.output.messages": json.dumps(told),
+        "gen_ai.output.messages": json.dumps(reply),
         "gen_ai.conversation.id": "c1",
     }
     span = json.dumps({"attributes": attributes, "start_time": "2026-01-02T03:04:05Z"})

@@ -42,7 +42,7 @@ CASE = case_of(
 )
 
 
-def told(case: EvalCase, name: str) -> list[tuple[str, str, tuple[str, ...]]]:
+def shown_chunks(case: EvalCase, name: str) -> list[tuple[str, str, tuple[str, ...]]]:
     return [
         (chunk.chunk_id, chunk.session_id, chunk.turn_ids)
         for chunk in chunks(case, GranularityConfig(name))
@@ -50,11 +50,11 @@ def told(case: EvalCase, name: str) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def test_sessions_and_turns_are_chunks_with_their_own_ids() -> None:
-    assert told(CASE, "session") == [
+    assert shown_chunks(CASE, "session") == [
         ("s1", "s1", ("D1:1", "D1:2", "D1:3", "D1:4", "D1:5")),
         ("s2", "s2", ("D2:1", "D2:2")),
     ]
-    assert [chunk_id for chunk_id, _, _ in told(CASE, "turn")] == [
+    assert [chunk_id for chunk_id, _, _ in shown_chunks(CASE, "turn")] == [
         "D1:1",
         "D1:2",
         "D1:3",
@@ -70,7 +70,7 @@ def test_sessions_and_turns_are_chunks_with_their_own_ids() -> None:
 
 
 def test_rounds_are_opened_by_the_first_speaker_and_closed_by_the_other() -> None:
-    assert told(CASE, "round") == [
+    assert shown_chunks(CASE, "round") == [
         ("x1", "s1", ("D1:1", "D1:2", "D1:3")),
         ("x2", "s1", ("D1:4",)),
         ("x3", "s2", ("D1:5", "D2:1")),
@@ -87,8 +87,8 @@ def test_round_across_sessions_has_the_later_date() -> None:
 
 def test_round_ends_at_a_checkpoint() -> None:
     asked = replace(CASE, checkpoints=("s1",))
-    until = told(replace(asked, sessions=asked.sessions[:1]), "round")
-    assert [turns for *_, turns in told(asked, "round")] == [
+    until = shown_chunks(replace(asked, sessions=asked.sessions[:1]), "round")
+    assert [turns for *_, turns in shown_chunks(asked, "round")] == [
         ("D1:1", "D1:2", "D1:3"),
         ("D1:4",),
         ("D1:5",),
@@ -96,12 +96,12 @@ def test_round_ends_at_a_checkpoint() -> None:
         ("D2:2",),
     ]
     # A memory that was queried at the checkpoint already has these chunks; the others follow later.
-    assert until == told(asked, "round")[: len(until)]
+    assert until == shown_chunks(asked, "round")[: len(until)]
 
 
 def test_without_a_list_of_speakers_the_first_to_speak_opens_a_round() -> None:
-    assert [turns for _, _, turns in told(replace(CASE, speakers=()), "round")] == [
-        turns for _, _, turns in told(CASE, "round")
+    assert [turns for _, _, turns in shown_chunks(replace(CASE, speakers=()), "round")] == [
+        turns for _, _, turns in shown_chunks(CASE, "round")
     ]
 
 
@@ -114,7 +114,7 @@ def test_calls_and_results_of_tools_belong_to_the_event_before_them() -> None:
         [("tool", "0"), ("Ann", "1"), ("Bob", "2"), ("tool", "3"), ("tool", "4"), ("Bob", "5")],
         [("tool", "6")],
     )
-    assert [turns for _, _, turns in told(case, "event")] == [
+    assert [turns for _, _, turns in shown_chunks(case, "event")] == [
         ("D1:1",),
         ("D1:2",),
         ("D1:3", "D1:4", "D1:5"),

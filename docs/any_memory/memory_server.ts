@@ -1,5 +1,5 @@
 // A memory behind HTTP. It finds the chunks that share the most words with the question.
-// It holds no syntax that JavaScript lacks: Node 22.18 runs it as it is, Node 20 as an .mjs file.
+// It uses no syntax that JavaScript lacks: Node 22.18 runs it as it is, Node 20 as an .mjs file.
 import { createServer } from "node:http";
 
 /** Chunks by their ids, by namespace: one for each case of a run. */

@@ -23,7 +23,7 @@ def run(home: Path) -> typed_memeval.Run:
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (
             lambda run: memeval.gate("bm25", "b.json"),
@@ -81,12 +81,12 @@ def run(home: Path) -> typed_memeval.Run:
     ],
 )
 def test_wrong_argument_is_reported_on_one_line(
-    run: typed_memeval.Run, call: Callable[[Any], Any], told: str
+    run: typed_memeval.Run, call: Callable[[Any], Any], message: str
 ) -> None:
     with pytest.raises(UserError) as raised:
         call(run)
 
-    assert told in raised.value.message and "\n" not in raised.value.message
+    assert message in raised.value.message and "\n" not in raised.value.message
 
 
 def test_valid_arguments_are_passed_on(run: typed_memeval.Run) -> None:

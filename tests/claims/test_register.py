@@ -26,7 +26,7 @@ WHOLE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"figures": []}, "length >= 1 - at `$.figures`"),
         ({"figures": [{"system": "rag", "metric": "accuracy", "value": 155}]}, "<= 100.0"),
@@ -44,7 +44,7 @@ WHOLE: dict[str, Any] = {
     ],
 )
 def test_incomplete_or_invalid_claim_is_refused(
-    changes: dict[str, Any], told: str, tmp_path: Path
+    changes: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump({"mine": WHOLE}))
@@ -54,7 +54,7 @@ def test_incomplete_or_invalid_claim_is_refused(
     with pytest.raises(ValueError, match=r"mine.yaml, claim mine: ") as error:
         read_claims(path)
 
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_two_claims_of_one_name_are_refused(tmp_path: Path) -> None:
@@ -96,12 +96,12 @@ def test_a_figure_is_named_by_claim_and_system() -> None:
     assert find_figure("zep_2025_first", claims)[1].value == 84.61
     assert find_figure("cogcanvas_v2/RAG", claims)[1].value == 24.6
     assert find_figure("bm25_turns/ranking_recall_at_5", claims)[1].value == 45.1569
-    for word, told in (
+    for word, message in (
         ("zep", "unknown claim 'zep'"),
         ("cogcanvas_v2", "has 4 figures: CogCanvas, RAG"),
         ("cogcanvas_v2/Rag", "unknown figure 'Rag'. Available: CogCanvas"),
     ):
-        with pytest.raises(UserError, match=told):
+        with pytest.raises(UserError, match=message):
             find_figure(word, claims)
 
 

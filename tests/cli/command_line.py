@@ -34,7 +34,7 @@ class Ended:
     err: str
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """The first line of stderr, which has the error message."""
         return self.err.partition("\n")[0]
 

@@ -63,15 +63,15 @@ FILES = {
 @dataclass(frozen=True)
 class Mistake:
     command: str
-    told: tuple[str, ...]
+    parts: tuple[str, ...]
     """Strings that the first line must contain."""
     way_out: str = ""
     """A string that must be anywhere in the output on stderr."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def mistake(command: str, *told: str, way_out: str = "", **environment: str) -> Mistake:
-    return Mistake(command, told, way_out, environment)
+def mistake(command: str, *parts: str, way_out: str = "", **environment: str) -> Mistake:
+    return Mistake(command, parts, way_out, environment)
 
 
 KEY = {"OPENAI_API_KEY": "of the test"}
@@ -450,9 +450,9 @@ def test_mistake_is_reported_on_one_line_and_changes_no_file(
     tracking = () if "=" not in case.command and words[0] != "evaluate" else ("tracking=none",)
     done = memeval(home, *words, *tracking, **case.environment)
     assert done.status == 2, done.out + done.err
-    assert done.told.startswith("memeval: ")
-    for part in case.told:
-        assert part in done.told
+    assert done.message.startswith("memeval: ")
+    for part in case.parts:
+        assert part in done.message
     assert case.way_out in done.err
     assert "Traceback" not in done.err and len(done.err.splitlines()) <= 4, done.err
     assert done.out == ""
@@ -466,7 +466,8 @@ def test_unwritable_folder_is_reported(home: Path) -> None:
         done = memeval(run / "below", *words, *SMALL)
         assert done.status == 2
         assert (
-            done.told == f"memeval: {run / 'below' / 'outputs'} can't be written: Not a directory"
+            done.message
+            == f"memeval: {run / 'below' / 'outputs'} can't be written: Not a directory"
         )
         assert "set MEMEVAL_HOME to a folder that is" in done.err and "Traceback" not in done.err
     assert run.read_bytes() == before

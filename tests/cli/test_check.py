@@ -179,7 +179,7 @@ def test_url_without_a_known_protocol_is_one_error(tmp_path: Path) -> None:
 
     assert (done.status, done.out) == (2, "")
     assert (
-        done.told
+        done.message
         == f"memeval: {service.address} did not reply properly in any protocol that check knows"
     )
     assert [line.split(":")[0].strip() for line in done.err.splitlines()[1:]] == [
@@ -259,7 +259,7 @@ def test_command_system_is_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("system=http", "system=http needs the URL of a memory service"),
         ("http", "check: 'http' is not an override"),
@@ -276,9 +276,11 @@ def test_command_system_is_checked(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_invalid_arguments_are_reported_on_one_line(tmp_path: Path, words: str, told: str) -> None:
+def test_invalid_arguments_are_reported_on_one_line(
+    tmp_path: Path, words: str, message: str
+) -> None:
     done = memeval(tmp_path, "check", *shlex.split(words))
-    assert (done.status, done.told.startswith(f"memeval: {told}")) == (2, True), done.err
+    assert (done.status, done.message.startswith(f"memeval: {message}")) == (2, True), done.err
 
 
 def test_lag_measures_the_time_from_write_to_read(tmp_path: Path, service: ScriptedMemory) -> None:

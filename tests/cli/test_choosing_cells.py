@@ -17,7 +17,7 @@ def test_free_text_judge_is_refused(tmp_path: Path, judge: str) -> None:
     done = memeval(tmp_path, DEMO, f"judge={judge}", "tracking=none")
     assert done.status == 2
     assert (
-        done.told == f"memeval: judge={judge} does not apply to dataset=demo_locomo_mc10, whose "
+        done.message == f"memeval: judge={judge} does not apply to dataset=demo_locomo_mc10, whose "
         "questions are multiple choice"
     )
     assert "use:  judge=accuracy" in done.err and "Traceback" not in done.err
@@ -27,7 +27,7 @@ def test_free_text_judge_is_refused(tmp_path: Path, judge: str) -> None:
 @pytest.mark.slow
 def test_accuracy_judge_is_refused_for_free_text_answers(tmp_path: Path) -> None:
     done = memeval(tmp_path, "dataset=demo", "judge=accuracy", "tracking=none")
-    assert done.status == 2 and "judge=accuracy does not apply to dataset=demo" in done.told
+    assert done.status == 2 and "judge=accuracy does not apply to dataset=demo" in done.message
 
 
 @pytest.mark.slow

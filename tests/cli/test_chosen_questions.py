@@ -116,7 +116,7 @@ def test_limit_questions_is_flagged_as_a_biased_cut(tmp_path: Path) -> None:
 
 @pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["sample=0"], "dataset.sample must be at least 1, not 0"),
         (["sample=2"], "dataset.sample=2 is smaller than the number of categories, 5"),
@@ -128,7 +128,7 @@ def test_limit_questions_is_flagged_as_a_biased_cut(tmp_path: Path) -> None:
         (["only=wrong:abc"], "unknown run 'abc'"),
     ],
 )
-def test_invalid_selections_are_refused(tmp_path: Path, words: list[str], told: str) -> None:
+def test_invalid_selections_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
     done = memeval(tmp_path, *DEMO, *words)
     assert done.status == 2
-    assert told in done.err
+    assert message in done.err

@@ -56,9 +56,9 @@ def test_reproduce_prints_the_command_and_what_is_not_matched(
     as_json = completed(tmp_path, "claims", "reproduce", "truememory_beam", "--json")
     assert json.loads(as_json.out)["command"] in done.out
     done = memeval(tmp_path, "claims", "reproduce", "precisionmembench/mem0")
-    assert done.status == 2 and "memeval has no data set precisionmembench" in done.told
+    assert done.status == 2 and "memeval has no data set precisionmembench" in done.message
     done = memeval(tmp_path, "claims", "reproduce")
-    assert done.status == 2 and "needs one claim" in done.told
+    assert done.status == 2 and "needs one claim" in done.message
 
 
 @pytest.mark.slow
@@ -112,7 +112,7 @@ def test_cost_of_a_reproduction_is_that_of_its_plan(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("nothing", "zep_2025_first"), "unknown run 'nothing'"),
         (("nothing", "zep"), "unknown claim 'zep'"),
@@ -120,22 +120,24 @@ def test_cost_of_a_reproduction_is_that_of_its_plan(
         (("nothing",), "the following arguments are required: CLAIM"),
     ],
 )
-def test_explain_refuses_bad_arguments(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+def test_explain_refuses_bad_arguments(
+    words: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
     made_run(tmp_path / "outputs" / "runs", "rag", in_conversations([2] * 6), dataset="demo")
     done = memeval(tmp_path, "explain", *words)
-    assert done.status == 2 and told in done.told
+    assert done.status == 2 and message in done.message
 
     done = memeval(tmp_path, "explain", "system=rag", "zep_2025_first")
-    assert done.status == 2 and "is about locomo, but run" in done.told
+    assert done.status == 2 and "is about locomo, but run" in done.message
 
 
 def test_unknown_arguments_of_claims_are_refused(tmp_path: Path) -> None:
     done = memeval(tmp_path, "claims", "--dataset", "locomoo")
-    assert done.status == 2 and "Did you mean: locomo?" in done.told
+    assert done.status == 2 and "Did you mean: locomo?" in done.message
     done = memeval(tmp_path, "claims", "nothing")
-    assert done.status == 2 and "unknown run" in done.told
+    assert done.status == 2 and "unknown run" in done.message
     done = memeval(tmp_path, "claims", "show", "zep_2025_frist")
-    assert done.status == 2 and "Did you mean: zep_2025_first" in done.told
+    assert done.status == 2 and "Did you mean: zep_2025_first" in done.message
 
 
 @pytest.mark.slow

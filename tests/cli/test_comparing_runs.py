@@ -93,8 +93,8 @@ def test_comparison_that_cannot_be_written_is_printed(
 def test_compare_selects_runs_by_filter_and_by_key(home: Path, keys: dict[str, str]) -> None:
     done = completed(home, "compare", "judge=keyword", "--baseline", "no_memory")
     assert "is higher than no_memory" in done.out and "(baseline)" not in done.out
-    told = completed(home, "compare", "judge=keyword", "--baseline", "no_memory", "--stats").out
-    assert "against no_memory (baseline)" in told and "MDE" in told
+    output = completed(home, "compare", "judge=keyword", "--baseline", "no_memory", "--stats").out
+    assert "against no_memory (baseline)" in output and "MDE" in output
     (line,) = (line for line in done.out.split("\n") if line.startswith("files: "))
     files = {path.name for path in Path(line.removeprefix("files: ")).iterdir()}
     assert files == {
@@ -122,13 +122,13 @@ def test_different_judges_are_compared_only_if_forced(home: Path, keys: dict[str
     pair = [keys["oracle keyword"], keys["oracle contains"]]
     done = memeval(home, "compare", *pair)
     assert done.status == 2 and done.out == ""
-    assert "different judges: contains, keyword" in done.told and "--force" in done.err
+    assert "different judges: contains, keyword" in done.message and "--force" in done.err
     forced = completed(home, "compare", *pair, "--force")
     assert forced.out.count("FORCED, not comparable: different judges: contains, keyword") >= 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["compare"], "compare needs two runs, or a filter"),
         (["compare", "nothing"], "unknown run 'nothing'."),
@@ -146,9 +146,9 @@ def test_different_judges_are_compared_only_if_forced(home: Path, keys: dict[str
         (["show", "orakle"], "unknown run 'orakle'. Did you mean: "),
     ],
 )
-def test_invalid_arguments_are_refused(home: Path, arguments: list[str], told: str) -> None:
+def test_invalid_arguments_are_refused(home: Path, arguments: list[str], message: str) -> None:
     done = memeval(home, *arguments)
-    assert done.status == 2 and told in done.told, done.err
+    assert done.status == 2 and message in done.message, done.err
     assert "Traceback" not in done.err
 
 
@@ -159,7 +159,7 @@ def test_filter_without_a_match_lists_the_available_values(home: Path) -> None:
 
 def test_list_without_runs_is_refused(tmp_path: Path) -> None:
     done = memeval(tmp_path, "list")
-    assert done.status == 2 and "no finished runs in" in done.told
+    assert done.status == 2 and "no finished runs in" in done.message
 
 
 def test_a_damaged_run_is_named(home: Path, keys: dict[str, str], tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_edited_records_are_refused(home: Path, keys: dict[str, str], tmp_path: 
     records = copy / "outputs" / "runs" / keys["oracle keyword"] / "records.jsonl"
     records.write_text(records.read_text(encoding="utf-8").replace("wrong", "correct"))
     done = memeval(copy, "compare", "judge=keyword")
-    assert done.status == 2 and "is damaged or was edited" in done.told
+    assert done.status == 2 and "is damaged or was edited" in done.message
 
     # The hint also works from another home.
     pair = (keys["oracle keyword"], keys["no_memory keyword"])
@@ -289,8 +289,8 @@ def test_unnamed_recorded_judges_are_compared_only_once_named(
         assert "judge: recorded (unnamed)" in evaluate(tmp_path, file).out
 
     refused = memeval(tmp_path, "compare", "dataset=demo")
-    assert refused.status == 2 and "an unnamed judge never equals another" in refused.told
-    assert "evaluate --judged-by=NAME names it" in refused.told
+    assert refused.status == 2 and "an unnamed judge never equals another" in refused.message
+    assert "evaluate --judged-by=NAME names it" in refused.message
 
     for file in files:
         evaluate(tmp_path, file, "--judged-by", "a person", "label=named")
@@ -304,7 +304,7 @@ def test_one_of_several_recorded_judges_is_chosen(
     key = keys["oracle keyword"]
     file = recorded(tmp_path, home, "both", key, labels={"person": True, "model": False})
     done = evaluate(tmp_path, file)
-    assert done.status == 2 and "verdicts of 2 judges: model, person" in done.told
+    assert done.status == 2 and "verdicts of 2 judges: model, person" in done.message
     assert "--judged-by=NAME" in done.err
 
     for judge, accuracy in (("person", "100.0"), ("model", "0.0")):
@@ -312,13 +312,15 @@ def test_one_of_several_recorded_judges_is_chosen(
         assert done.status == 0 and accuracy in done.out, done.err
 
     pair = memeval(tmp_path, "compare", "dataset=demo")
-    assert pair.status == 2 and "different judges: recorded (model), recorded (person)" in pair.told
+    assert (
+        pair.status == 2 and "different judges: recorded (model), recorded (person)" in pair.message
+    )
     wrong = evaluate(tmp_path, file, "--judged-by=persn")
-    assert wrong.status == 2 and "unknown judge 'persn'. Did you mean: person" in wrong.told
+    assert wrong.status == 2 and "unknown judge 'persn'. Did you mean: person" in wrong.message
 
 
 @pytest.mark.parametrize(
-    ("members", "told"),
+    ("members", "message"),
     [
         ({}, "records no verdicts"),
         ({"label": "maybe"}, "line 1: label must be true, false, correct, wrong or abstained"),
@@ -328,10 +330,10 @@ def test_one_of_several_recorded_judges_is_chosen(
     ],
 )
 def test_invalid_recorded_verdicts_are_refused(
-    home: Path, keys: dict[str, str], tmp_path: Path, members: dict[str, object], told: str
+    home: Path, keys: dict[str, str], tmp_path: Path, members: dict[str, object], message: str
 ) -> None:
     done = evaluate(tmp_path, recorded(tmp_path, home, "odd", keys["oracle keyword"], **members))
-    assert done.status == 2 and told in done.told, done.err
+    assert done.status == 2 and message in done.message, done.err
 
 
 @pytest.mark.slow
@@ -357,7 +359,7 @@ def test_recorded_votes_and_longmemeval_labels_are_read(
 
 def test_recorded_judge_is_refused_outside_evaluate(tmp_path: Path) -> None:
     done = memeval(tmp_path, *DEMO, "judge=recorded")
-    assert done.status == 2 and "judge=recorded" in done.told
+    assert done.status == 2 and "judge=recorded" in done.message
 
 
 @pytest.mark.slow

@@ -53,12 +53,12 @@ def test_file_with_two_options_of_a_group_and_one_that_is_not_utf8(tmp_path: Pat
         (mine / "paper" / f"{name}.yaml").write_text(paper, encoding="utf-8")
 
     refused = memeval(tmp_path, "--config-dir", str(mine), "+paper=two")
-    assert (refused.status, refused.told) == (2, "memeval: system has two options")
+    assert (refused.status, refused.message) == (2, "memeval: system has two options")
     assert "in a file's defaults list:  override /system: ..." in refused.err
     for words in (["+paper=one"], ["system=noted"], ["-m", "system=noted,rag"]):
         refused = memeval(tmp_path, "--config-dir", str(mine), *words)
         assert refused.status == 2
-        assert refused.told.startswith(f"memeval: {file} is not UTF-8:"), refused.err
+        assert refused.message.startswith(f"memeval: {file} is not UTF-8:"), refused.err
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
@@ -68,8 +68,8 @@ def test_sweep_with_a_byte_order_mark_is_refused(tmp_path: Path, encoding: str) 
     file.parent.mkdir()
     file.write_text("# @package _global_\nsystem: bm25\n", encoding=encoding)
     refused = memeval(tmp_path, "--config-dir", str(tmp_path), "+sweep=mine")
-    told = f"memeval: {file} has a byte-order mark: save it as UTF-8 without one"
-    assert (refused.status, refused.told) == (2, told)
+    message = f"memeval: {file} has a byte-order mark: save it as UTF-8 without one"
+    assert (refused.status, refused.message) == (2, message)
 
 
 def test_file_that_memevals_own_would_hide_is_refused(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_file_that_memevals_own_would_hide_is_refused(tmp_path: Path) -> None:
     refused = memeval(tmp_path, "--config-dir", str(tmp_path), "system=no_memory")
     assert refused.status == 2
     assert (
-        refused.told
+        refused.message
         == f"memeval: {tmp_path}/config.yaml: memeval's own config.yaml would be used instead"
     )
 

@@ -83,20 +83,20 @@ def test_system_budget_too_small_for_any_text_is_not_an_empty_search(
     tmp_path: Path,
 ) -> None:
     done = memeval(tmp_path, "system=cogcanvas", "system.context_budget=3", *FEW)
-    said = done.err + done.out
-    assert done.status == 1 and "found nothing" not in said
+    output = done.err + done.out
+    assert done.status == 1 and "found nothing" not in output
     count = len(records(tmp_path))
-    assert f"its search found something for {count} of {count} answers" in said
-    assert f"larger than system.context_budget=3, so none was shown ({count} of {count}" in said
+    assert f"its search found something for {count} of {count} answers" in output
+    assert f"larger than system.context_budget=3, so none was shown ({count} of {count}" in output
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("system=bm25", "context_tokens=0"), "context_tokens must be at least 1, not 0"),
         ((*ANSWERING, "context_tokens=9"), "context_tokens needs a system that answers with"),
     ],
 )
-def test_invalid_budgets_are_refused(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+def test_invalid_budgets_are_refused(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
     done = memeval(tmp_path, *words, *FEW)
-    assert (done.status, done.told.startswith(f"memeval: {told}")) == (2, True), done.err
+    assert (done.status, done.message.startswith(f"memeval: {message}")) == (2, True), done.err

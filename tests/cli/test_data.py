@@ -82,7 +82,7 @@ def test_stats_of_many_cases_have_one_row_per_category(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["stats", "dmo"], "unknown data set 'dmo'. Did you mean: demo"),
         (
@@ -105,10 +105,10 @@ def test_stats_of_many_cases_have_one_row_per_category(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_invalid_arguments_are_refused(tmp_path: Path, words: list[str], told: str) -> None:
+def test_invalid_arguments_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
     done = memeval(tmp_path, "data", *words)
     assert done.status == 2
-    assert done.told.startswith(f"memeval: {told}")
+    assert done.message.startswith(f"memeval: {message}")
     assert "Traceback" not in done.err
 
 
@@ -123,7 +123,7 @@ def test_a_made_file_runs_under_both_adapters(tmp_path: Path) -> None:
         "synthetic-2",
     ]
     assert (
-        memeval(tmp_path, "data", "make", "synthetic", str(path)).told
+        memeval(tmp_path, "data", "make", "synthetic", str(path)).message
         == f"memeval: {path} already exists."
     )
     for name, category in (("synthetic", "IE"), ("demo", "4")):
@@ -156,12 +156,12 @@ def test_verify_lists_every_repair_of_locomo(tmp_path: Path, data_dir: Path) -> 
 
 
 def test_the_list_tells_what_is_generated(tmp_path: Path) -> None:
-    told = completed(tmp_path, "data", "list").out
-    block = told[told.index("\nsynthetic: ") :].split("\n\n")[0]
+    output = completed(tmp_path, "data", "list").out
+    block = output[output.index("\nsynthetic: ") :].split("\n\n")[0]
     assert "here:     generated: python -m memeval dataset=synthetic" in block
     assert "size:     depends on its settings" in block
     # Its files are large; only what ships is called small.
-    convomem = told[told.index("\nconvomem: ") :].split("\n\n")[0]
+    convomem = output[output.index("\nconvomem: ") :].split("\n\n")[0]
     assert "size:     not registered" in convomem
 
 

@@ -28,7 +28,7 @@ def test_the_incidents_are_made_from_published_sources(tmp_path: Path) -> None:
     made = tmp_path / "incidents.csv"
     done = memeval(tmp_path, "data", "make", "incidents", str(made), str(faults), str(rca))
 
-    assert done.status == 0, done.told
+    assert done.status == 0, done.message
     assert "3 incidents of 2 sources" in done.out
     assert "1 of 4 have several root causes" in done.out
     rows = list(csv.DictReader(made.read_text(encoding="utf-8").splitlines()))
@@ -42,7 +42,7 @@ def test_the_incidents_are_made_from_published_sources(tmp_path: Path) -> None:
         "dataset.allow_unpinned=true",
         "tracking=none",
     )
-    assert run.status == 0, run.told
+    assert run.status == 0, run.message
 
 
 def test_a_split_of_memory_agent_bench_is_made_from_parquet(tmp_path: Path) -> None:
@@ -54,12 +54,12 @@ def test_a_split_of_memory_agent_bench_is_made_from_parquet(tmp_path: Path) -> N
     made = tmp_path / "Conflict_Resolution.json"
     done = memeval(tmp_path, "data", "make", "memory_agent_bench", str(made), str(source))
 
-    assert done.status == 0, done.told
+    assert done.status == 0, done.message
     assert json.loads(made.read_text(encoding="utf-8")) == kept
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("incidents", "x.csv"), "name at least one"),
         (("incidents", "x.csv", "nowhere"), "nowhere"),
@@ -68,11 +68,11 @@ def test_a_split_of_memory_agent_bench_is_made_from_parquet(tmp_path: Path) -> N
     ],
 )
 def test_make_refuses_invalid_sources_on_one_line(
-    tmp_path: Path, words: tuple[str, ...], told: str
+    tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     done = memeval(tmp_path, "data", "make", *words)
     assert done.status == 2
-    assert told in done.err
+    assert message in done.err
     assert "Traceback" not in done.err
     assert not (tmp_path / words[1]).exists()
 
@@ -95,5 +95,5 @@ def test_file_made_from_parquet_equals_the_registered_file(tmp_path: Path, data_
     rows = json.loads(registered.read_text(encoding="utf-8"))
     parquet.write_table(pyarrow.Table.from_pylist(rows), source)
     done = memeval(tmp_path, "data", "make", "memory_agent_bench", str(made), str(source))
-    assert done.status == 0, done.told
+    assert done.status == 0, done.message
     assert made.read_bytes() == registered.read_bytes()

@@ -52,7 +52,7 @@ def test_plots_setting_is_not_recorded_with_a_run(tmp_path: Path) -> None:
 def test_invalid_memeval_plots_is_refused(tmp_path: Path) -> None:
     ended = memeval(tmp_path, *SMALL, MEMEVAL_PLOTS="no")
     assert ended.status == 2
-    assert ended.told == "memeval: MEMEVAL_PLOTS must be true or false, not 'no'"
+    assert ended.message == "memeval: MEMEVAL_PLOTS must be true or false, not 'no'"
 
 
 @pytest.mark.slow

@@ -57,7 +57,7 @@ def test_perfect_answers_score_full_marks(tmp_path: Path, asked: list[EvalQuesti
     assert completed(tmp_path, "verify").out.count(": sound") == 1
     again = completed(tmp_path, "evaluate", str(file), "judge=keyword", "tracking=none")
     assert f"already done: reused {len(asked)} results" in again.err
-    # A label that is the file's name is told once.
+    # A label that equals the file's name is shown once.
     for label, name in (("v2", "v2 k=5, perfect"), ("'k=5, perfect'", "k=5, perfect")):
         words = ("judge=keyword", "tracking=none", f"label={label}")
         labelled = completed(tmp_path, "evaluate", str(file), *words)
@@ -199,7 +199,7 @@ def hypotheses_in(file: Path) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ('{"question_id": "q", "hypothesis": true}', "hypothesis: expected `str | null`, got"),
         ('{"question_id": "q", "hypothesis": ["a"]}', "got `array`"),
@@ -215,15 +215,15 @@ def hypotheses_in(file: Path) -> dict[str, str | None]:
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_invalid_row_is_named_by_its_line(tmp_path: Path, line: str, told: str | None) -> None:
+def test_invalid_row_is_named_by_its_line(tmp_path: Path, line: str, message: str | None) -> None:
     file = tmp_path / "answers.jsonl"
     file.write_text(f'{{"question_id": "first", "hypothesis": "a"}}\n{line}\n', encoding="utf-8")
-    if told is None:
+    if message is None:
         assert hypotheses_in(file)["q"] is None
         return
     with pytest.raises(UserError, match="line 2: ") as caught:
         read_hypotheses(file)
-    assert told in str(caught.value) and "\x1b" not in str(caught.value)
+    assert message in str(caught.value) and "\x1b" not in str(caught.value)
 
 
 @pytest.mark.slow
@@ -281,7 +281,7 @@ def test_a_file_without_a_known_question_is_refused(
     assert not runs(tmp_path)
     assert done.status == 2 and "Traceback" not in done.err
     assert (
-        "other.jsonl lists no question of dataset=demo" in done.told
+        "other.jsonl lists no question of dataset=demo" in done.message
         and "this data set's ids look like:  demo-1/q0" in done.err
     )
 

@@ -133,7 +133,7 @@ def test_unmatched_ids_are_counted_and_named(of_bm25: Path, tmp_path: Path) -> N
 
 @pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "message"),
     [
         ("{", "line 1: not a row in JSON: input data was truncated"),
         (
@@ -157,18 +157,18 @@ def test_unmatched_ids_are_counted_and_named(of_bm25: Path, tmp_path: Path) -> N
         ('{"question_id": "q", "ranked": []}', "lists no question of dataset=demo"),
     ],
 )
-def test_invalid_ranking_is_reported_on_one_line(row: str, told: str, tmp_path: Path) -> None:
+def test_invalid_ranking_is_reported_on_one_line(row: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "found.jsonl"
     file.write_text(row, encoding="utf-8")
     done = memeval(tmp_path, "evaluate", "--ranked", str(file), *FEW)
-    assert done.status == 2 and told in done.told, done.err
-    assert str(file) in done.told
+    assert done.status == 2 and message in done.message, done.err
+    assert str(file) in done.message
 
 
 def test_ranked_refuses_only_listed(tmp_path: Path) -> None:
     file = written(tmp_path / "found.jsonl", [])
     done = memeval(tmp_path, "evaluate", "--ranked", "--only-listed", str(file))
-    assert done.told.startswith("memeval: --ranked takes neither --only-listed nor --judged-by=")
+    assert done.message.startswith("memeval: --ranked takes neither --only-listed nor --judged-by=")
 
 
 def test_import_path_of_the_ranked_class_is_stable() -> None:

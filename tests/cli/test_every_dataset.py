@@ -50,12 +50,12 @@ def test_answers_judged_again_give_the_same_metrics(home: Path, name: str) -> No
     hypotheses = home / "outputs" / "runs" / run["run_key"] / "hypotheses.jsonl"
     completed(home, "evaluate", str(hypotheses), f"dataset={name}", *FEW)
     again = run_of(home, name, imported="true")
-    told = [
+    names = [
         metric
         for metric in run["metrics"]
         if metric.startswith(("accuracy", "token_f1", "n_questions"))
     ]
-    assert len(told) > 5
-    assert {metric: again["metrics"][metric] for metric in told} == {
-        metric: run["metrics"][metric] for metric in told
+    assert len(names) > 5
+    assert {metric: again["metrics"][metric] for metric in names} == {
+        metric: run["metrics"][metric] for metric in names
     }

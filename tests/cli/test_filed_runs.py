@@ -20,7 +20,7 @@ LOGGED = tuple(word for word in SMALL if word != "tracking=none")
 
 @pytest.mark.sampled(kept=4)
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (
             ["+tags.memeval.run_key=x"],
@@ -41,16 +41,16 @@ LOGGED = tuple(word for word in SMALL if word != "tracking=none")
     ],
 )
 def test_invalid_tags_and_notes_are_refused_before_the_run(
-    tmp_path: Path, words: list[str], told: str
+    tmp_path: Path, words: list[str], message: str
 ) -> None:
     ended = memeval(tmp_path, *LOGGED, *words)
-    assert ended.status == 2 and told.lower() in ended.told.lower(), ended.err
+    assert ended.status == 2 and message.lower() in ended.message.lower(), ended.err
     assert not (tmp_path / "outputs" / "answers").exists()
 
 
 def test_the_environments_experiment_is_checked_before_the_run(tmp_path: Path) -> None:
     ended = memeval(tmp_path, *LOGGED, MLFLOW_EXPERIMENT_NAME="x" * 201)
-    assert ended.status == 2 and "MLFLOW_EXPERIMENT_NAME has 201 characters" in ended.told
+    assert ended.status == 2 and "MLFLOW_EXPERIMENT_NAME has 201 characters" in ended.message
     assert not (tmp_path / "outputs" / "answers").exists()
 
 

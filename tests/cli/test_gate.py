@@ -133,7 +133,7 @@ def test_gate_works_with_answers_on_a_sample(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--baseline", "nowhere.json"], "the baseline nowhere.json is missing"),
         ([], "gate: the following arguments are required: --baseline"),
@@ -153,11 +153,11 @@ def test_gate_works_with_answers_on_a_sample(tmp_path: Path) -> None:
         (["--baseline", "NEW", "--bless", "--must-pass", "x"], "did not ask 'x'"),
     ],
 )
-def test_invalid_arguments_are_refused(home: Path, words: list[str], told: str) -> None:
+def test_invalid_arguments_are_refused(home: Path, words: list[str], message: str) -> None:
     names = {"BASELINE": str(home / "baseline.json"), "NEW": str(home / "new.json")}
     done = memeval(home, "gate", *(names.get(word, word) for word in words))
     assert done.status == 2
-    assert told in done.err and "Traceback" not in done.err
+    assert message in done.err and "Traceback" not in done.err
 
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))

@@ -136,10 +136,10 @@ def test_version_lists_and_composed_config_are_printed(tmp_path: Path) -> None:
     assert list(tmp_path.glob("outputs/runs/*")) == []
 
 
-@pytest.mark.parametrize(("said", "told"), [((), "out of memory"), (("no 9 GiB",), "no 9 GiB")])
+@pytest.mark.parametrize(("said", "message"), [((), "out of memory"), (("no 9 GiB",), "no 9 GiB")])
 def test_lack_of_memory_is_reported_without_a_traceback(
     said: tuple[str, ...],
-    told: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -148,4 +148,4 @@ def test_lack_of_memory_is_reported_without_a_traceback(
 
     monkeypatch.setattr("memeval.cli.main._load_command", lambda _: lack)
     assert run_command(["data", "list"]) == 1
-    assert capsys.readouterr().err.startswith(f"memeval: {told}\n  finished work is kept")
+    assert capsys.readouterr().err.startswith(f"memeval: {message}\n  finished work is kept")

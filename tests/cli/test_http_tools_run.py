@@ -61,7 +61,7 @@ def test_plan_makes_no_request(tmp_path: Path, service: ToolService) -> None:
 def test_reader_without_a_reading_tool_is_refused(tmp_path: Path, service: ToolService) -> None:
     ended = memeval(tmp_path, *option(tmp_path, service, tools=TOOLS[1:]), "reader=tools", *SMALL)
     assert ended.status == 2
-    assert "reader=tools: all system.tools change the memory" in ended.told
+    assert "reader=tools: all system.tools change the memory" in ended.message
 
 
 @pytest.mark.slow

@@ -136,7 +136,7 @@ def test_packages_install_with_pip_into_a_fresh_environment(packages: Path, tmp_
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["sytem", "my-memory"], "unknown kind of package 'sytem'. Did you mean: system"),
         (["", "my-memory"], "unknown kind of package ''"),
@@ -155,9 +155,9 @@ def test_packages_install_with_pip_into_a_fresh_environment(packages: Path, tmp_
         (["judge", "mine", "--kind", "judge"], "init takes a kind and a name"),
     ],
 )
-def test_invalid_arguments_are_refused(words: list[str], told: str, tmp_path: Path) -> None:
+def test_invalid_arguments_are_refused(words: list[str], message: str, tmp_path: Path) -> None:
     done = memeval(tmp_path, "init", *words)
-    assert done.status == 2 and done.told.startswith(f"memeval: {told}")
+    assert done.status == 2 and done.message.startswith(f"memeval: {message}")
     assert not (tmp_path / words[-1]).exists()
 
 
@@ -165,6 +165,6 @@ def test_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
     completed(tmp_path, "init", "my-memory", "--kind", "judge")
     before = (tmp_path / "my-memory" / "README.md").read_text(encoding="utf-8")
     done = memeval(tmp_path, "init", "my-memory")
-    assert done.status == 2 and "my-memory exists already" in done.told
+    assert done.status == 2 and "my-memory exists already" in done.message
     assert (tmp_path / "my-memory" / "README.md").read_text(encoding="utf-8") == before
     assert "judge" in before

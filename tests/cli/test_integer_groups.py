@@ -166,10 +166,10 @@ BAD_FILES = {
 @pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize("case", BAD_FILES)
 def test_mistake_in_a_config_file_is_reported(tmp_path: Path, folder: Path, case: str) -> None:
-    (name, text), arguments, told, way_out = BAD_FILES[case]
+    (name, text), arguments, message, way_out = BAD_FILES[case]
     write(folder, name, text)
     done = memeval(tmp_path, *arguments, "--config-dir", str(folder), "system=no_memory", *SMALL)
     assert done.status == 2, done.err
-    assert done.told.startswith("memeval: ") and told in done.told
+    assert done.message.startswith("memeval: ") and message in done.message
     assert way_out in done.err and "Traceback" not in done.err
     assert runs(tmp_path) == []

@@ -114,8 +114,8 @@ def robust(body: Mapping[str, Any]) -> str:
 def gullible(body: Mapping[str, Any]) -> str:
     """A judge that obeys instructions in the data, but states its verdict in its own words."""
     asked = str(body["messages"][-1]["content"])
-    told = VERDICTS[LABEL] in asked
-    return json.dumps({"reason": "So I was asked.", "label": "CORRECT" if told else "WRONG"})
+    is_right = VERDICTS[LABEL] in asked
+    return json.dumps({"reason": "So I was asked.", "label": "CORRECT" if is_right else "WRONG"})
 
 
 def echoing(body: Mapping[str, Any]) -> str:
@@ -177,7 +177,7 @@ def test_a_flip_rate_is_shown_beside_the_calibration(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "told"),
+    ("item", "message"),
     [
         ({"kind": " "}, "line 1: field 'kind' is '', not a word such as"),
         ({"kind": "x" * 100}, "line 1: field 'kind' is 'x"),
@@ -187,7 +187,7 @@ def test_a_flip_rate_is_shown_beside_the_calibration(tmp_path: Path) -> None:
     ],
 )
 def test_item_without_a_kind_or_an_answer_in_words_is_refused(
-    tmp_path: Path, item: dict[str, str], told: str
+    tmp_path: Path, item: dict[str, str], message: str
 ) -> None:
     plain = EvalQuestion("plain", "Who?", "general", ("Ida",))
     refused = replace(plain, gold=(), answerable=False)
@@ -195,7 +195,7 @@ def test_item_without_a_kind_or_an_answer_in_words_is_refused(
     file = tmp_path / "items.jsonl"
     whole = {"question_id": "plain", "kind": "vague", "answer": "x", **item}
     file.write_text(json.dumps(whole), encoding="utf-8")
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         match_questions(read_items(file), questions)
 
 

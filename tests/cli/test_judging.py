@@ -225,7 +225,7 @@ def test_number_of_judgings_makes_another_run(tmp_path: Path) -> None:
 
 @pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (
             ("judge=llm", "judge.repeats=2"),
@@ -250,11 +250,11 @@ def test_number_of_judgings_makes_another_run(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_judge_settings_are_refused(
-    tmp_path: Path, words: tuple[str, ...], told: str
+    tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     model = ("llm=openai", "llm.model=m", "llm.base_url=http://127.0.0.1:9/v1", "tracking=none")
     done = memeval(tmp_path, "evaluate", str(listed(tmp_path / "a.jsonl", 1)), *model, *words)
-    assert done.status == 2 and told in done.told and "Traceback" not in done.err
+    assert done.status == 2 and message in done.message and "Traceback" not in done.err
 
 
 @pytest.mark.slow

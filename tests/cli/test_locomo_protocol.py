@@ -75,6 +75,6 @@ def test_removed_category_names_are_refused(tmp_path: Path) -> None:
     done = memeval(tmp_path, "dataset=demo", "dataset.category_names=zep", "tracking=none")
     assert done.status == 2
     assert (
-        "dataset.category_names=zep was removed" in done.told
+        "dataset.category_names=zep was removed" in done.message
         and "dataset.category_names=mirix" in done.err
     )

@@ -89,12 +89,12 @@ def test_recorded_judgements_give_the_official_figures(tmp_path: Path, data_dir:
         == pytest.approx(abstaining)
     )
     assert metrics["knowledge_update_accuracy"] == pytest.approx(fmean(types["knowledge-update"]))
-    told = [
+    scores = [
         label
         for question_id, label in labels.items()
         if "_abs" not in question_id and items[question_id]["question_type"] == "multi-session"
     ]
-    assert metrics["accuracy/ability/MR"] == pytest.approx(fmean(told))
+    assert metrics["accuracy/ability/MR"] == pytest.approx(fmean(scores))
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def test_memory_agent_bench_demo_runs_offline_without_model_judging(
     refused = memeval(tmp_path, "dataset=demo_memory_agent_bench", "dataset.categories=null", QUIET)
     assert refused.status == 2
     assert (
-        refused.told == "memeval: judge=memory_agent_bench needs a language model for "
+        refused.message == "memeval: judge=memory_agent_bench needs a language model for "
         "longmemeval_demo, infbench_sum_demo, but llm=extractive is not one"
     )
     whole = memeval(
@@ -42,18 +42,20 @@ def test_memory_agent_bench_demo_runs_offline_without_model_judging(
 def test_memory_agent_bench_refuses_invalid_settings(tmp_path: Path) -> None:
     assert (
         "granularity=session does not apply to dataset=demo_memory_agent_bench"
-        in memeval(tmp_path, "dataset=demo_memory_agent_bench", "granularity=session", QUIET).told
+        in memeval(
+            tmp_path, "dataset=demo_memory_agent_bench", "granularity=session", QUIET
+        ).message
     )
     assert (
         "Did you mean: ruler_qa1_2k"
         in memeval(
             tmp_path, "dataset=demo_memory_agent_bench", "dataset.subset=ruler_qa1_2", QUIET
-        ).told
+        ).message
     )
     fetched = memeval(tmp_path, "data", "fetch", "memory_agent_bench")
     assert (
         fetched.status == 2
-        and "can't be fetched directly" in fetched.told
+        and "can't be fetched directly" in fetched.message
         and "huggingface.co/datasets/ai-hyz" in fetched.err
     )
 

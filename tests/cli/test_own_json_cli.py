@@ -78,7 +78,7 @@ def test_mistake_in_the_file_is_reported(tmp_path: Path) -> None:
     path.write_text('{"case_id": "a", "sessions": [], "questions": []}\n', encoding="utf-8")
     ended = memeval(tmp_path, "dataset=json", f"dataset.path={path}", "tracking=none")
     assert ended.status == 2
-    assert ended.told == f"memeval: {path}: line 1 'a': field 'sessions' is empty."
+    assert ended.message == f"memeval: {path}: line 1 'a': field 'sessions' is empty."
 
 
 def test_frozen_versions_are_named_and_compared_on_common_questions(tmp_path: Path) -> None:
@@ -117,11 +117,11 @@ def test_frozen_versions_are_named_and_compared_on_common_questions(tmp_path: Pa
 
     refused = memeval(tmp_path, "compare", first, second)
     assert refused.status == 2
-    assert "different data: sha256" in refused.told and "versions 2, 1" in refused.told
+    assert "different data: sha256" in refused.message and "versions 2, 1" in refused.message
     assert "--common" in refused.err
     completed(tmp_path, *words, "system=bm25", "judge=contains")
     refused = memeval(tmp_path, "compare", first, "@last", "--common")
-    assert "different judges" in refused.told and "--common" not in refused.err
+    assert "different judges" in refused.message and "--common" not in refused.err
     compared = completed(tmp_path, "compare", first, second, "--common", "--stats")
     assert "only the 15 of 16 questions with the same wording" in compared.out
     assert "15 questions in common" in compared.out

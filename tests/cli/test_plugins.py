@@ -230,8 +230,8 @@ def test_unusable_metrics_are_reported_and_left_out(tmp_path: Path) -> None:
         "metric 'twin' is defined by two packages: first-twin 1.0 and second-twin 1.0",
     ):
         assert done.err.count(line) == 1, line
-        (told,) = (told for told in done.err.splitlines() if line in told)
-        assert told.endswith("; the metric is left out")
+        (output,) = (output for output in done.err.splitlines() if line in output)
+        assert output.endswith("; the metric is left out")
 
 
 MODEL = """
@@ -277,9 +277,9 @@ def test_model_and_prompt_of_a_package_run(tmp_path: Path) -> None:
     assert re.fullmatch(r"parrot_model.model:Parrot@\w+ parrot 1\.0", digests["model"])
 
     lost = memeval(tmp_path, *words, "prompt=lost", PYTHONPATH=str(site))
-    assert lost.status == 2 and "lost.txt can't be read" in lost.told
+    assert lost.status == 2 and "lost.txt can't be read" in lost.message
     unknown = memeval(tmp_path, "llm=parot", PYTHONPATH=str(site))
-    assert unknown.status == 2 and "Did you mean: parrot" in unknown.told
+    assert unknown.status == 2 and "Did you mean: parrot" in unknown.message
 
 
 DEAR = """
@@ -302,7 +302,7 @@ def test_model_of_a_package_is_counted_in_a_plan_without_a_call(tmp_path: Path) 
     assert "cost unknown" in plan
 
     refused = memeval(tmp_path, *words, "budget.calls=9", PYTHONPATH=str(site))
-    assert refused.status == 2 and "a budget can't be enforced with llm=dear" in refused.told
+    assert refused.status == 2 and "a budget can't be enforced with llm=dear" in refused.message
 
 
 def test_plan_and_check_accept_systems_of_packages(run: Command) -> None:
@@ -341,7 +341,7 @@ def test_completion_lists_options_of_packages(site: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (
             ["system=twin"],
@@ -360,9 +360,9 @@ def test_completion_lists_options_of_packages(site: Path, tmp_path: Path) -> Non
         (["system.class=echo_memory"], "system.class must be package.module:Class"),
     ],
 )
-def test_unusable_options_are_refused(run: Command, words: list[str], told: str) -> None:
+def test_unusable_options_are_refused(run: Command, words: list[str], message: str) -> None:
     done = run(*words, *SMALL, must=False)
-    assert done.status == 2 and told in done.told
+    assert done.status == 2 and message in done.message
     assert "Traceback" not in done.err
 
 
@@ -379,4 +379,4 @@ def test_config_folder_cannot_hide_an_existing_option(run: Command, tmp_path: Pa
         ):
             done = run(*words, f"system={name}", must=False)
             assert done.status == 2
-            assert f"system={name} is already an option of {owner}" in done.told
+            assert f"system={name} is already an option of {owner}" in done.message

@@ -244,15 +244,15 @@ def said_while_publishing(folder: Path, monkeypatch: pytest.MonkeyPatch, last: s
     publishing = Publishing(Invocation(folder))
     outcome = SimpleNamespace(planned=SimpleNamespace(number=0, cell=None), summary=1, reused=False)
     publishing.add(outcome)  # type: ignore[arg-type]
-    said: list[str] = []
+    messages: list[str] = []
 
     def say(line: str) -> None:
-        said.append(line)
+        messages.append(line)
         if line == last and not published.done():
             published.set_result(PublishResult())
 
     publishing.wait(say, every_s=0.001)
-    return said
+    return messages
 
 
 def test_short_publication_prints_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,9 +305,9 @@ def test_run_that_ends_before_any_work_says_so(capsys: pytest.CaptureFixture[str
         display.report_end(CellOutcome(cells[0], error=ValueError()))
         display.progress(cells[1])
 
-    said = capsys.readouterr().err.splitlines()
-    assert said[1] == "[1/2] cell 0: failed before anything was done"
-    assert said[2] == "cell 1: stopped before anything was done"
+    output = capsys.readouterr().err.splitlines()
+    assert output[1] == "[1/2] cell 0: failed before anything was done"
+    assert output[2] == "cell 1: stopped before anything was done"
 
 
 @pytest.mark.parametrize(

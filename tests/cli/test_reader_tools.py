@@ -222,7 +222,7 @@ def test_model_without_tools_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("system=oracle",), "reader=tools: system=oracle has no tools"),
         (
@@ -235,8 +235,8 @@ def test_model_without_tools_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_systems_without_tools_are_refused(
-    words: tuple[str, ...], told: str, tmp_path: Path
+    words: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     ended = memeval(tmp_path, "reader=tools", *words, *SMALL)
     assert ended.status == 2
-    assert told in ended.told
+    assert message in ended.message

@@ -126,13 +126,13 @@ def test_a_file_that_is_missing_or_not_read_is_a_mistake(
 ) -> None:
     (first, *_) = sorted((finished / "outputs" / "runs").iterdir())
     done = memeval(finished, *(first.name if word == "KEY" else word for word in words))
-    assert done.status == 2 and reason in done.told and "Errno" not in done.err
+    assert done.status == 2 and reason in done.message and "Errno" not in done.err
 
 
 @pytest.mark.parametrize("word", ["16e712a2", "@last"])
 def test_an_empty_home_says_how_to_make_a_run(tmp_path: Path, word: str) -> None:
     done = memeval(tmp_path, "show", word)
-    assert (done.status, done.told) == (2, f"memeval: unknown run '{word}'.")
+    assert (done.status, done.message) == (2, f"memeval: unknown run '{word}'.")
     assert "this home has no finished runs; to make one:" in done.err
 
 

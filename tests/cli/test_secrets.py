@@ -452,10 +452,10 @@ def watched(home: Path, words: list[str], environment: Mapping[str, str]) -> Wat
         over = threading.Event()
         watcher = threading.Thread(target=_watch, args=(process.pid, bytes(home), over, lines))
         watcher.start()
-        said, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=120)
         over.set()
         watcher.join()
-    return Watched(process.returncode, said, b"\n".join(lines))
+    return Watched(process.returncode, output, b"\n".join(lines))
 
 
 def _watch(pid: int, home: bytes, over: threading.Event, lines: set[bytes]) -> None:

@@ -73,8 +73,8 @@ def test_clean_keeps_what_runs_need_however_old(home: Path) -> None:
 
 def test_clean_removes_old_items_that_no_run_needs(home: Path) -> None:
     forget_run(home, "bm25")
-    told = completed(home, "store", "clean").out
-    assert told == (
+    output = completed(home, "store", "clean").out
+    assert output == (
         "nothing to remove\n"
         "4 items that no run needs are newer than 7 days: --days 0 also removes them\n"
     )
@@ -158,7 +158,7 @@ def test_lock_that_cannot_be_opened_is_reported_in_one_line(tmp_path: Path) -> N
 )
 def test_invalid_arguments_are_refused(tmp_path: Path, words: list[str]) -> None:
     done = memeval(tmp_path, "store", *words)
-    assert done.status == 2 and done.told.startswith("memeval: store")
+    assert done.status == 2 and done.message.startswith("memeval: store")
 
 
 def test_verify_names_damaged_items(home: Path) -> None:

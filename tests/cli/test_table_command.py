@@ -78,7 +78,7 @@ def test_recorded_answers_have_their_recorded_figures(tmp_path: Path, data_dir: 
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ((), "table needs runs"),
         (("dataset=demo",), "no finished runs in"),
@@ -86,6 +86,8 @@ def test_recorded_answers_have_their_recorded_figures(tmp_path: Path, data_dir: 
         (("--format", "csv", "--label", "tab:a"), "has no place for --caption and --label"),
     ],
 )
-def test_invalid_arguments_are_refused(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+def test_invalid_arguments_are_refused(
+    words: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
     done = memeval(tmp_path, "table", *words)
-    assert done.status == 2 and told in done.told
+    assert done.status == 2 and message in done.message

@@ -62,7 +62,7 @@ def test_ambiguous_key_prefix_is_refused(finished: Path, tmp_path: Path) -> None
     for number, folder in enumerate(folders(tmp_path / "home")):
         folder.rename(folder.with_name(f"abc{number}"))
     done = memeval(tmp_path / "home", "verify", "abc")
-    assert done.status == 2 and "2 run keys begin with 'abc'" in done.told
+    assert done.status == 2 and "2 run keys begin with 'abc'" in done.message
 
 
 def test_verify_reports_a_home_without_runs(tmp_path: Path) -> None:
@@ -170,10 +170,10 @@ def test_rows_without_seals_are_refused(finished: Path, tmp_path: Path) -> None:
 def test_damaged_calibration_is_reported(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished, tmp_path / "home")
     folder = folders(tmp_path / "home")[0]
-    for content, told in (("{}", "its digest is missing"), ("{", "Expecting property name")):
+    for content, message in (("{}", "its digest is missing"), ("{", "Expecting property name")):
         (folder / "calibration.json").write_text(content, encoding="utf-8")
         done = memeval(tmp_path / "home", "verify", folder.name)
-        assert done.status == 1 and f"calibration.json can't be read ({told}" in done.out
+        assert done.status == 1 and f"calibration.json can't be read ({message}" in done.out
         assert "): calibrate the run again" in done.out
 
 
@@ -208,13 +208,13 @@ def test_edited_and_missing_files_are_named(finished: Path, tmp_path: Path) -> N
     done = memeval(home, "verify")
 
     assert done.status == 1 and "Traceback" not in done.err
-    for told in (
+    for message in (
         "records.jsonl is damaged or was edited",
         rows[0]["question_id"],
         "hypotheses.jsonl is missing",
         "memory.json is damaged",
     ):
-        assert told in done.out
+        assert message in done.out
 
     manifest.unlink()
     assert "memory.json is missing" in memeval(home, "verify").out
@@ -230,10 +230,10 @@ def test_a_config_of_another_key_is_named_though_its_digest_fits(
     first, _ = folders(home)
     config = first / "config.yaml"
     config.write_text(config.read_text().replace("retain_recent: 5", "retain_recent: 7"))
-    told = json.loads((first / "run.json").read_bytes())
-    told["files"]["config.yaml"] = file_digest(config)
-    told.pop("digest")
-    (first / "run.json").write_text(json.dumps(sealed(told)))
+    summary = json.loads((first / "run.json").read_bytes())
+    summary["files"]["config.yaml"] = file_digest(config)
+    summary.pop("digest")
+    (first / "run.json").write_text(json.dumps(sealed(summary)))
     assert "config.yaml gives a different key" in memeval(home, "verify", first.name).out
 
 

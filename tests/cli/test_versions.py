@@ -53,7 +53,7 @@ def test_list_filters_runs_by_tag(home: Path) -> None:
     assert [run["label"] for run in listed(home, "tags.paper=table2")] == ["v1"]
     assert listed(home, "tags.paper=table2")[0]["tags"] == {"paper": "table2"}
     done = memeval(home, "list", "tags.papr=table2")
-    assert done.status == 2 and "Did you mean: tags.paper" in done.told
+    assert done.status == 2 and "Did you mean: tags.paper" in done.message
 
 
 def test_finished_run_takes_the_tags_of_a_later_command(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_reference_without_a_single_run_is_refused(home: Path, word: str, messag
 def test_invalid_labels_are_refused(home: Path) -> None:
     for label in ("@v1", 50 * "v", "'  '"):
         done = memeval(home, f"label={label}", *FAST)
-        assert done.status == 2 and done.told.startswith("memeval: label ")
+        assert done.status == 2 and done.message.startswith("memeval: label ")
 
 
 @pytest.mark.parametrize(("system", "same"), [("http", False), ("bm25", True)])
@@ -160,9 +160,9 @@ def test_history_says_which_steps_show_a_difference(tmp_path: Path) -> None:
 
 def test_history_needs_two_runs_of_one_system(home: Path) -> None:
     done = memeval(home, "history")
-    assert done.status == 2 and "the runs have 2 systems: no_memory, oracle" in done.told
+    assert done.status == 2 and "the runs have 2 systems: no_memory, oracle" in done.message
     assert "choose one:  system=no_memory" in done.err
     done = memeval(home, "history", "system=oracle")
-    assert done.status == 2 and "history needs two finished runs" in done.told
+    assert done.status == 2 and "history needs two finished runs" in done.message
     done = memeval(home, "history", "system=no_memory", "--last", "1")
-    assert "history needs two finished runs, but only one is chosen" in done.told
+    assert "history needs two finished runs, but only one is chosen" in done.message

@@ -131,7 +131,7 @@ def test_each_session_is_written_and_paid_for_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("system=oracle",), "writer=tools: system=oracle has no tools"),
         (("compression_turn=middle",), "compression_turn=middle cuts the window"),
@@ -139,11 +139,11 @@ def test_each_session_is_written_and_paid_for_once(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_combinations_are_refused(
-    words: tuple[str, ...], told: str, tmp_path: Path
+    words: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     ended = memeval(tmp_path, "writer=tools", *words, *SMALL)
     assert ended.status == 2
-    assert told in ended.told
+    assert message in ended.message
 
 
 REFUSING = '''
@@ -189,5 +189,5 @@ def test_a_run_in_which_nothing_was_stored_and_found_is_invalid(tmp_path: Path) 
         row["written"] for row in lines(tmp_path, "outputs/answers/*") if "written" in row
     ]
     count = written["calls"]
-    told = f"The writer stored nothing: of its {count} calls, {count} failed or were not run."
-    assert told in ended.out
+    message = f"The writer stored nothing: of its {count} calls, {count} failed or were not run."
+    assert message in ended.out

@@ -197,8 +197,8 @@ def test_different_answering_models_as_judges_give_a_hint(
         made_run(tmp_path, "B", example("B"), judge=large, params=judge),
     ]
     comparison = compared(runs)
-    told = " ".join(refusal_lines(comparison))
-    assert ("set llm.judge.model for both" in told) is hinted
+    text = " ".join(refusal_lines(comparison))
+    assert ("set llm.judge.model for both" in text) is hinted
 
 
 def test_a_run_that_found_nothing_is_not_compared(tmp_path: Path) -> None:

@@ -46,9 +46,9 @@ def test_damaged_run_is_reported_and_unfinished_run_is_not(tmp_path: Path) -> No
     (tmp_path / "under way").mkdir()
     file = run.folder / "run.json"
     file.write_text(file.read_text(encoding="utf-8").replace("bm25", "rag"), encoding="utf-8")
-    said: list[str] = []
-    assert finished_runs(tmp_path, said.append) == []
-    assert len(said) == 1 and said[0].startswith(
+    messages: list[str] = []
+    assert finished_runs(tmp_path, messages.append) == []
+    assert len(messages) == 1 and messages[0].startswith(
         f"{file} is damaged: its digest is missing or wrong"
     )
 

@@ -69,12 +69,12 @@ def test_loss_whose_interval_excludes_zero_is_worse(tmp_path: Path) -> None:
     assert worse in gate_of(baseline_from(good), bad, result).sentence
     within = judged(baseline_from(good), bad, margin=0.4525)
     assert (within.outcome, within.status) == (GateOutcome.INCONCLUSIVE, 0)
-    told = gate_of(baseline_from(good), bad, within, margin=0.4525).sentence
-    assert told == (
+    sentence = gate_of(baseline_from(good), bad, within, margin=0.4525).sentence
+    assert sentence == (
         "A loss is shown, but it is smaller than --margin 45.25: −45.0 [−70.0, −20.0] points of "
         "accuracy (p .031)."
     )
-    assert "reliably" not in told
+    assert "reliably" not in sentence
 
 
 def test_too_few_conversations_are_inconclusive_and_not_non_inferior(tmp_path: Path) -> None:
@@ -92,8 +92,8 @@ def test_too_few_conversations_are_inconclusive_and_not_non_inferior(tmp_path: P
     # Without any change there is no loss to rule out.
     same = judged(baseline_from(good), good, non_inferior=0.0004)
     assert same.outcome is GateOutcome.NON_INFERIOR
-    told = gate_of(baseline_from(good), good, same, non_inferior=0.0004).sentence
-    assert told.startswith("Non-inferior: a loss of 0.04 points is ruled out")
+    sentence = gate_of(baseline_from(good), good, same, non_inferior=0.0004).sentence
+    assert sentence.startswith("Non-inferior: a loss of 0.04 points is ruled out")
 
 
 def test_interval_around_zero_is_inconclusive_and_may_be_inferior(
@@ -251,7 +251,7 @@ def test_the_file_is_stable_and_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"memeval_baseline": 2}, "memeval_baseline is not 1"),
         ({"questions": []}, "`$.questions`"),
@@ -270,7 +270,9 @@ def test_the_file_is_stable_and_read_back(tmp_path: Path) -> None:
         ({"judge": 3}, "`$.judge`"),
     ],
 )
-def test_invalid_baseline_is_refused(tmp_path: Path, change: dict[str, object], told: str) -> None:
+def test_invalid_baseline_is_refused(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
     (good,) = runs(tmp_path, "A")
     path = tmp_path / "baseline.json"
     write_baseline(baseline_from(good), path)
@@ -279,7 +281,7 @@ def test_invalid_baseline_is_refused(tmp_path: Path, change: dict[str, object], 
     with pytest.raises(UserError, match="is not a baseline") as error:
         read_baseline(path)
 
-    assert told in error.value.message
+    assert message in error.value.message
 
 
 def test_edited_baseline_is_refused(tmp_path: Path) -> None:

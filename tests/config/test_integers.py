@@ -127,14 +127,14 @@ def test_shipped_sweep_has_the_name_of_its_file(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "told"),
+    ("overrides", "message"),
     [
         (["top_k=[wide]"], "takes one option"),
         (["system=[rag,bm25]"], "takes one option"),
     ],
 )
-def test_list_of_options_is_refused(overrides: list[str], told: str) -> None:
-    with pytest.raises(UserError, match=told):
+def test_list_of_options_is_refused(overrides: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         compose_config(overrides)
 
 

@@ -52,7 +52,7 @@ def test_entry_point_adds_a_data_set_but_cannot_take_a_builtin_name(
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "message"),
     [
         ("my_tickets", "dataset.class must be package.module:Class, but is 'my_tickets'"),
         ("no_such:Tickets", "data set 'mine': no module named 'no_such'"),
@@ -66,7 +66,7 @@ def test_entry_point_adds_a_data_set_but_cannot_take_a_builtin_name(
     ],
 )
 def test_invalid_class_path_is_refused(
-    example: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, told: str
+    example: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, message: str
 ) -> None:
     code = (
         "from memeval.datasets.contract import Dataset\nclass Infoless(Dataset):\n    "
@@ -74,7 +74,7 @@ def test_invalid_class_path_is_refused(
     )
     (tmp_path / "infoless.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(os.fspath(tmp_path))
-    with pytest.raises(UserError, match=re.escape(told)):
+    with pytest.raises(UserError, match=re.escape(message)):
         build("mine", NOWHERE, **{"class": path})
 
 

@@ -162,7 +162,7 @@ del BROKEN["turns"][0][1]["content"]
 
 
 @pytest.mark.parametrize(
-    ("chat", "asked", "told"),
+    ("chat", "asked", "message"),
     [
         ([], None, "is empty, or not a list of records"),
         ([{"turns": []}], None, "contains no messages"),
@@ -181,9 +181,9 @@ del BROKEN["turns"][0][1]["content"]
     ],
 )
 def test_invalid_chat_is_refused_with_its_location(
-    tmp_path: Path, chat: list[Any], asked: dict[str, Any] | None, told: str
+    tmp_path: Path, chat: list[Any], asked: dict[str, Any] | None, message: str
 ) -> None:
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         only_case(write_chat(tmp_path, chat, asked))
 
 

@@ -141,7 +141,7 @@ def test_missing_data_names_the_manual_download(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ([[]], "record 0 is a list, not an object"),
         ([case(), None], "record 1 is null, not an object"),
@@ -174,10 +174,10 @@ def test_missing_data_names_the_manual_download(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_is_named_with_its_place(content: Any, told: str, tmp_path: Path) -> None:
+def test_a_mistake_is_named_with_its_place(content: Any, message: str, tmp_path: Path) -> None:
     dataset = opened(convomem(tmp_path, content))
     with pytest.raises(UserError) as caught:
         list(dataset.read())
 
-    assert NAME in caught.value.message and told in caught.value.message
+    assert NAME in caught.value.message and message in caught.value.message
     assert "\n" not in caught.value.message

@@ -542,7 +542,7 @@ def test_https_is_not_redirected_to_other_schemes(target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "expected"),
     [
         (URLError(ssl.SSLCertVerificationError(1, "self-signed")), "self-signed"),
         (URLError(ssl.SSLError(1, "wrong version number")), "wrong version number"),
@@ -553,9 +553,9 @@ def test_https_is_not_redirected_to_other_schemes(target: str) -> None:
         (URLError("no host given"), "no host given"),
     ],
 )
-def test_each_network_error_has_its_message(error: Exception, told: str) -> None:
+def test_each_network_error_has_its_message(error: Exception, expected: str) -> None:
     message = unreachable("https://h.test/file", error)
-    assert message.startswith("https://h.test/file can't be reached: ") and told in message
+    assert message.startswith("https://h.test/file can't be reached: ") and expected in message
 
 
 def test_without_a_registered_hash_a_given_hash_is_needed(

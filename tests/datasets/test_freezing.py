@@ -66,11 +66,11 @@ def test_a_frozen_data_set_has_a_version_and_is_pinned(
     *cases, bare = cases_of(9)
     source = own_file(tmp_path / "mine.json", [*cases, {**bare, "questions": []}])
     folder = freeze(source, tmp_path / "v1", "--split", "0.25", "--licence", "CC0 1.0")
-    said = capsys.readouterr().out
-    assert "ports version 1, 9 cases, 9 sessions, 9 turns, 16 questions" in said
-    assert "dataset.split=dev: 4 questions in 2 cases are too few to show any" in said
-    assert "dataset.split=test: 12 questions in 6 cases can show a difference of" in said
-    assert "ports: 16 questions in 8 cases can show a difference of" in said
+    output = capsys.readouterr().out
+    assert "ports version 1, 9 cases, 9 sessions, 9 turns, 16 questions" in output
+    assert "dataset.split=dev: 4 questions in 2 cases are too few to show any" in output
+    assert "dataset.split=test: 12 questions in 6 cases can show a difference of" in output
+    assert "ports: 16 questions in 8 cases can show a difference of" in output
 
     dataset, loaded = opened(folder)
     assert (loaded.name, loaded.version, loaded.pinned) == ("ports", "1", True)
@@ -316,6 +316,6 @@ def test_power_ignores_rejected_questions(
         case["questions"][1]["status"] = status
 
     assert data(["power", str(own_file(tmp_path / "mine.json", cases))]) == 0
-    said = capsys.readouterr().out
-    assert "30 questions in 20 cases can show" in said
-    assert "10 of the questions are drafts: a run asks them once they are accepted" in said
+    output = capsys.readouterr().out
+    assert "30 questions in 20 cases can show" in output
+    assert "10 of the questions are drafts: a run asks them once they are accepted" in output

@@ -106,7 +106,7 @@ def test_chatgpt_archive_with_300_conversations_is_imported(
     assert cases[0]["sessions"][0]["turns"][0]["time"] == "2024-05-08T13:56:01Z"
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for line in (
         "an export of ChatGPT, one case per conversation",
         "read: 600 timestamps as seconds since 1970",
@@ -119,7 +119,7 @@ def test_chatgpt_archive_with_300_conversations_is_imported(
         "With 10 questions per case, mine would have 3,000 questions in 300 cases, "
         "which can show a difference of",
     ):
-        assert line in said
+        assert line in output
 
 
 def test_odd_conversations_of_chatgpt_are_counted(
@@ -153,7 +153,7 @@ def test_odd_conversations_of_chatgpt_are_counted(
     assert len(texts(by_id["conv-1"])) == 2
     assert texts(by_id["conv-2"]) == [("assistant", "A lime tree. 🌳")]
     assert texts(by_id["conv-3"]) == [("user", "Look."), ("user", "Spoken.")]
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for line in (
         "read: 2 conversations up to the newest message",
         "read: 1 conversation starting after a deleted message",
@@ -166,7 +166,7 @@ def test_odd_conversations_of_chatgpt_are_counted(
         "left out: 1 part with a picture or a file",
         "left out: 1 time that could not be read",
     ):
-        assert line in said
+        assert line in output
 
 
 def test_deleted_and_weightless_chatgpt_messages_are_left_out(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_claude_export_is_imported(tmp_path: Path, capsys: pytest.CaptureFixture
     assert texts(case) == [("user", "Which soil?\n[file: plan.pdf]"), ("assistant", "Loam.")]
     times = [turn["time"] for turn in case["sessions"][0]["turns"]]
     assert times == ["2025-02-01T10:00:01Z", "2025-02-01T10:00:02Z"]
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for line in (
         "left out: 1 message other than objects",
         "left out: 1 thought of the model",
@@ -259,7 +259,7 @@ def test_claude_export_is_imported(tmp_path: Path, capsys: pytest.CaptureFixture
         "left out: 1 message without a known role (call a speaker user or assistant)",
         "would have 10 questions in 1 case: too few",
     ):
-        assert line in said
+        assert line in output
 
 
 MESSAGES = [
@@ -300,10 +300,10 @@ def test_chat_messages_are_read_in_every_wrapping(
     ]
     times = [turn["time"] for turn in case["sessions"][0]["turns"]]
     assert times == [f"2024-05-08T13:56:0{second}Z" for second in range(4)]
-    said = capsys.readouterr().out
-    assert "read: 1 timestamp as seconds since 1970" in said
-    assert "read: 1 timestamp as milliseconds since 1970" in said
-    assert "left out: 1 message of the system" in said
+    output = capsys.readouterr().out
+    assert "read: 1 timestamp as seconds since 1970" in output
+    assert "read: 1 timestamp as milliseconds since 1970" in output
+    assert "left out: 1 message of the system" in output
 
 
 def test_logged_calls_that_repeat_their_conversation_are_one_session(
@@ -348,9 +348,9 @@ def test_truncated_lines_are_counted(tmp_path: Path, capsys: pytest.CaptureFixtu
     source = write(tmp_path / "chats.jsonl", ("\n".join(lines) + '\n{"mess').encode())
     (case,) = imported(tmp_path / "mine.json", source)
     assert len(texts(case)) == 4
-    said = capsys.readouterr().out
-    assert "left out: 2 lines that can't be read as JSON" in said
-    assert "left out: 1 conversation without a list of messages" in said
+    output = capsys.readouterr().out
+    assert "left out: 2 lines that can't be read as JSON" in output
+    assert "left out: 1 conversation without a list of messages" in output
 
 
 def test_sharegpt_conversations_are_imported(tmp_path: Path) -> None:
@@ -416,9 +416,9 @@ def test_coding_agent_sessions_are_read(tmp_path: Path, capsys: pytest.CaptureFi
         ("tool", 'bash({"command": "ls"})'),
         ("tool", "a.py"),
     ]
-    said = capsys.readouterr().out
-    assert "left out: 2 events other than messages" in said
-    assert "more cases:  --case NAME or --windows N" in said
+    output = capsys.readouterr().out
+    assert "left out: 2 events other than messages" in output
+    assert "more cases:  --case NAME or --windows N" in output
     by_session = imported(tmp_path / "sessions.json", folder, "--case", "conversation")
     assert [case["case_id"] for case in by_session] == ["zero", "later"]
 
@@ -468,9 +468,9 @@ def test_slack_export_is_imported(tmp_path: Path, capsys: pytest.CaptureFixture[
         ":02Z",
     ]
     assert texts(ops) == [("robot", "up")]
-    said = capsys.readouterr().out
-    assert "left out: 1 message of the system" in said
-    assert "left out: 1 message other than objects" in said
+    output = capsys.readouterr().out
+    assert "left out: 1 message of the system" in output
+    assert "left out: 1 message other than objects" in output
     by_user = imported(tmp_path / "user.json", source, "--case", "user")
     assert [case["case_id"] for case in by_user] == ["Ida", "Bo", "U9", "robot"]
     by_thread = imported(tmp_path / "thread.json", source, "--case", "thread")
@@ -497,7 +497,7 @@ def table(rows: Sequence[Sequence[str]], encoding: str = "utf-8", delimiter: str
 
 
 @pytest.mark.parametrize(
-    ("encoding", "delimiter", "said"),
+    ("encoding", "delimiter", "message"),
     [
         ("utf-8", ",", "table with ',' between cells"),
         ("utf-8-sig", ";", "table with ';' between cells"),
@@ -510,7 +510,7 @@ def test_tables_are_read_in_every_encoding(
     tmp_path: Path,
     encoding: str,
     delimiter: str,
-    said: str,
+    message: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     source = write(tmp_path / "mails.csv", table(ROWS, encoding, delimiter))
@@ -520,7 +520,7 @@ def test_tables_are_read_in_every_encoding(
     assert texts(cases[0])[0] == ("Ida", ROWS[1][1])
     assert cases[0]["sessions"][0]["turns"][1]["time"] == "2024-05-14T09:00:00"
     out = capsys.readouterr().out
-    assert said in out
+    assert message in out
     assert "read: 2 timestamps as %d.%m.%Y %H:%M" in out
     assert "left out: 1 row without a text" in out
     assert "left out: 1 time that could not be read" in out
@@ -537,11 +537,11 @@ def test_table_with_preamble_and_newest_rows_first_is_read(
     (case,) = imported(tmp_path / "mine.json", write(tmp_path / "a.csv", newest_first.encode()))
     assert [text for _, text in texts(case)] == ["zero, then one", "one", "two", "three"]
     assert case["sessions"][0]["turns"][-1]["time"] == "2024-05-03T10:00:00"
-    said = capsys.readouterr().out
-    assert "left out: 1 row above the header" in said
-    assert "read: 1 session sorted by time" in said
-    assert "without times" not in said
-    assert "a table of messages, all in one case" in said
+    output = capsys.readouterr().out
+    assert "left out: 1 row above the header" in output
+    assert "read: 1 session sorted by time" in output
+    assert "without times" not in output
+    assert "a table of messages, all in one case" in output
 
 
 def test_times_with_the_year_first_need_no_zeros(
@@ -786,8 +786,8 @@ def test_the_time_of_a_conversation_dates_its_first_message_if_no_message_has_on
     times = [[turn.get("time") for turn in case["sessions"][0]["turns"]] for case in cases]
     assert times[0] == times[2] == ["2024-05-06T10:00:00Z", None]
     assert times[1] == [None, None, "2024-05-06T08:00:00Z"]
-    said = capsys.readouterr().out
-    assert "read: 2 conversations dated as a whole, because no message has a time" in said
+    output = capsys.readouterr().out
+    assert "read: 2 conversations dated as a whole, because no message has a time" in output
 
 
 @pytest.mark.parametrize("name", ["conversations", "data", "chats"])
@@ -883,10 +883,10 @@ def test_overlapping_sessions_and_mixed_time_zones_are_read(
     ]
     (case,) = imported(tmp_path / "mine.json", write(tmp_path / "chat.csv", table(rows)))
     assert [text for _, text in texts(case)] == ["one", "three", "before", "two"]
-    said = capsys.readouterr().out
-    assert "read: 1 time without a zone as UTC" in said
-    assert "read: 1 id already taken" in said
-    assert "left out" not in said
+    output = capsys.readouterr().out
+    assert "read: 1 time without a zone as UTC" in output
+    assert "read: 1 id already taken" in output
+    assert "left out" not in output
     assert [turn["time"] for session in case["sessions"] for turn in session["turns"]] == [
         f"2024-05-08T{hour:02}:00:00Z" for hour in (8, 12, 8, 9)
     ]
@@ -993,9 +993,9 @@ def test_redact_replaces_personal_data_and_keeps_a_table(
     table = tmp_path / "mine.json.redacted"
     assert stat.S_IMODE(table.stat().st_mode) == 0o600
     assert json.loads(table.read_bytes())["<secret-1>"] == SECRET
-    said = capsys.readouterr().out
-    assert "redacted: 1 card, 1 email, 1 iban, 2 ips, 1 name, 2 phones, 1 secret" in said
-    assert SECRET not in said and "ida@" not in said
+    output = capsys.readouterr().out
+    assert "redacted: 1 card, 1 email, 1 iban, 2 ips, 1 name, 2 phones, 1 secret" in output
+    assert SECRET not in output and "ida@" not in output
 
     # The table of an earlier import must not be overwritten.
     target.unlink()

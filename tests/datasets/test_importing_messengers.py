@@ -71,10 +71,10 @@ def test_chat_of_telegram_has_a_session_per_day(
 ) -> None:
     (tmp_path / "result.json").write_text(json.dumps(chat("House", 7), indent=1))
     assert imported(tmp_path, tmp_path / "result.json") == {"House": TURNS}
-    told = capsys.readouterr().out
-    assert "an export of Telegram" in told
-    assert "left out: 1 message of the system" in told
-    assert "left out: 1 message without text" in told
+    output = capsys.readouterr().out
+    assert "an export of Telegram" in output
+    assert "left out: 1 message of the system" in output
+    assert "left out: 1 message without text" in output
 
 
 def test_all_chats_of_telegram_are_cases(tmp_path: Path) -> None:
@@ -190,9 +190,9 @@ def test_archives_of_whatsapp_are_named_by_their_files(
 
     cases = imported(tmp_path, tmp_path / "House.zip", tmp_path / "Work.zip")
     assert list(cases) == ["House", "Work"]
-    told = capsys.readouterr().out
-    assert "an export of WhatsApp" in told and "left out: 2 files of other kinds" in told
-    assert "left out: 4 rows without a text" in told
+    output = capsys.readouterr().out
+    assert "an export of WhatsApp" in output and "left out: 2 files of other kinds" in output
+    assert "left out: 4 rows without a text" in output
 
 
 def test_day_and_month_of_whatsapp_may_need_the_date_format(tmp_path: Path) -> None:

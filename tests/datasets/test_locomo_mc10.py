@@ -232,7 +232,7 @@ def test_missing_file_says_how_to_get_or_derive_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"choices": None}, "field 'choices' is missing."),
         ({"choices": "Oslo"}, "field 'choices' is a string, not a list."),
@@ -277,10 +277,10 @@ def test_missing_file_says_how_to_get_or_derive_it(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_row_is_named_by_line_question_and_field(
-    tmp_path: Path, changes: dict[str, Any], told: str
+    tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     assert failure(tmp_path, row(), row("conv-2_q0", **changes)).startswith(
-        f"line 2, conv-2_q0: {told}"
+        f"line 2, conv-2_q0: {message}"
     )
 
 
@@ -300,8 +300,8 @@ def test_invalid_ids_are_refused(tmp_path: Path) -> None:
     assert "line 2, conv-1_q0: field 'question_id' is 'conv-1_q0', which occurs twice" in failure(
         tmp_path, row(), row()
     )
-    told = failure(tmp_path, row("a_q0"), row("b_q0"), row("a_q1"))
-    assert told == (
+    message = failure(tmp_path, row("a_q0"), row("b_q0"), row("a_q1"))
+    assert message == (
         "line 3, a_q1: field 'question_id' returns to 'a': the lines of a conversation must "
         "follow one another."
     )

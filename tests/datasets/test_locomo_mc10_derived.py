@@ -48,10 +48,10 @@ def test_every_question_has_ten_choices_and_one_that_is_right() -> None:
             question.gold[0] if question.category != 5 else NOT_ANSWERABLE
         )
         wrong = [choice for place, choice in enumerate(question.choices) if place != right]
-        told = words(question.choices[right])
-        assert not any(words(choice) <= told or told <= words(choice) for choice in wrong), (
-            question.question_id
-        )
+        right_words = words(question.choices[right])
+        assert not any(
+            words(choice) <= right_words or right_words <= words(choice) for choice in wrong
+        ), question.question_id
     assert {question.right_choices[0] for question in asked} == set(range(10))
 
 

@@ -12,7 +12,7 @@ from longmemeval_samples import SEA, item, opened, write
 from memeval.errors import UserError
 
 
-def told(path: Path) -> str:
+def error_of(path: Path) -> str:
     with pytest.raises(UserError) as caught:
         list(opened(path).cases())
     assert "\n" not in str(caught.value)
@@ -99,11 +99,11 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
     ],
 )
 def test_invalid_record_is_named_with_its_field(tmp_path: Path, bad: Any, message: str) -> None:
-    assert told(write(tmp_path, item(question_id="q0"), bad)) == message
+    assert error_of(write(tmp_path, item(question_id="q0"), bad)) == message
 
 
 def test_an_unknown_question_type_is_named(tmp_path: Path) -> None:
-    message = told(write(tmp_path, item(question_type="trivia")))
+    message = error_of(write(tmp_path, item(question_type="trivia")))
     assert message.startswith(
         "FILE: record 0 (q1): field 'question_type' is 'trivia', not one of single-session-user, "
     )
@@ -123,7 +123,7 @@ def test_an_unknown_question_type_is_named(tmp_path: Path) -> None:
 def test_file_without_records_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "longmemeval.json"
     path.write_bytes(content)
-    assert told(path).startswith(message)
+    assert error_of(path).startswith(message)
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.9, 0.999])
@@ -147,7 +147,7 @@ def test_a_file_that_breaks_off_is_an_error_at_its_record(tmp_path: Path, share:
 def test_a_missing_bracket_at_the_very_end_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, item())
     path.write_bytes(path.read_bytes()[:-1])
-    assert "in record 1 (the file ends there" in told(path)
+    assert "in record 1 (the file ends there" in error_of(path)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_missing_bracket_at_the_very_end_is_an_error(tmp_path: Path) -> None:
 def test_damage_within_a_file_is_an_error(tmp_path: Path, damage: Any) -> None:
     path = write(tmp_path, item())
     path.write_bytes(damage(path.read_bytes()))
-    assert told(path).startswith("FILE is not readable JSON: ")
+    assert error_of(path).startswith("FILE is not readable JSON: ")
 
 
 def test_missing_file_says_how_to_get_it(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def failure(folder: Path, content: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "is it cut off?"),
         ("[]", "is empty, or not a list of records"),
@@ -72,8 +72,10 @@ def failure(folder: Path, content: Any) -> str:
         ),
     ],
 )
-def test_damaged_file_is_refused_with_its_reason(tmp_path: Path, content: Any, told: str) -> None:
-    assert told in failure(tmp_path, content)
+def test_damaged_file_is_refused_with_its_reason(
+    tmp_path: Path, content: Any, message: str
+) -> None:
+    assert message in failure(tmp_path, content)
 
 
 @pytest.mark.parametrize("name", ["context", "questions", "answers", "metadata"])

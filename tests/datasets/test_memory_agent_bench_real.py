@@ -47,16 +47,16 @@ def test_eight_rows_of_a_hundred_questions(cases: list[EvalCase]) -> None:
 
 def test_first_tenth_and_last_question(cases: list[EvalCase]) -> None:
     questions = [question for case in cases for question in case.questions]
-    told = [
+    entries = [
         (questions[place].question_id, questions[place].text, questions[place].gold)
         for place in (0, 9, -1)
     ]
-    assert told[0] == (
+    assert entries[0] == (
         "factconsolidation_mh_6k_no0",
         "What is the country of citizenship of the spouse of the author of Our Mutual Friend?",
         ("Belgium",),
     )
-    assert [entry[0] for entry in told] == [
+    assert [entry[0] for entry in entries] == [
         "factconsolidation_mh_6k_no0",
         "factconsolidation_mh_6k_no9",
         "factconsolidation_sh_262k_no99",

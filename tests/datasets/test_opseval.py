@@ -35,7 +35,7 @@ def test_four_schemas_are_read(tmp_path: Path) -> None:
             log_analysis=[log(), log(1, question="哪个？\nA. x\nB. y", answer="AB", solution="")],
         )
     )
-    told = {
+    repairs = {
         name: (
             question.text,
             question.category,
@@ -46,7 +46,7 @@ def test_four_schemas_are_read(tmp_path: Path) -> None:
         )
         for name, question in found.items()
     }
-    assert told == {
+    assert repairs == {
         "Wired Network-0": (
             "Which is right, number 0?",
             "wired_network",

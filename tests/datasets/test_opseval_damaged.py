@@ -24,7 +24,7 @@ def failure(folder: Path, **rows: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         ("", "is not JSON"),
         (json.dumps([wired()])[:-3], "is it cut off?"),
@@ -51,9 +51,11 @@ def failure(folder: Path, **rows: Any) -> str:
         ([wired(question=" ")], "record 0: field 'question' is empty"),
     ],
 )
-def test_damaged_file_is_refused_with_its_reason(tmp_path: Path, content: Any, told: str) -> None:
+def test_damaged_file_is_refused_with_its_reason(
+    tmp_path: Path, content: Any, expected: str
+) -> None:
     message = failure(tmp_path, wired_network=content)
-    assert told in message and "Wired Network.json" in message
+    assert expected in message and "Wired Network.json" in message
 
 
 @pytest.mark.parametrize(

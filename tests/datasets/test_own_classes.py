@@ -1,4 +1,4 @@
-"""Data set classes of a user's own: a mistake in one is told in one line."""
+"""A mistake in a user's data set class is reported on one line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def with_question(**members: Any) -> Callable[[], EvalCase]:
 
 
 @pytest.mark.parametrize(
-    ("made", "told"),
+    ("made", "message"),
     [
         (lambda: {}["case"], r"failed: test_own_classes.py:\d+: KeyError: 'case'"),
         (lambda: {"case_id": "a"}, "must give cases of type EvalCase, not dict"),
@@ -70,8 +70,8 @@ def with_question(**members: Any) -> Callable[[], EvalCase]:
         (with_question(choices=("x", "y"), right_choices=(0, 1)), ": case a: .*multi_select=True"),
     ],
 )
-def test_cases_of_a_class_are_checked(made: Callable[[], Any], told: str) -> None:
-    with pytest.raises(UserError, match=rf"test_own_classes:Own.read\(\) ?{told}"):
+def test_cases_of_a_class_are_checked(made: Callable[[], Any], message: str) -> None:
+    with pytest.raises(UserError, match=rf"test_own_classes:Own.read\(\) ?{message}"):
         list(Own(made).cases())
 
 

@@ -523,10 +523,10 @@ def inner(value: Any, path: Sequence[Any]) -> Any:
 
 def test_check_summarizes_the_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert data(["check", str(DEMO)]) == 0
-    told = capsys.readouterr().out
-    assert "own.json: 2 cases, 5 sessions, 12 turns, 8 questions\n  name: helpdesk" in told
-    assert "categories: fact 3, unknown 2, cause 1, order 1, update 1" in told
-    assert "the right answer is a refusal: 2 questions" in told
+    output = capsys.readouterr().out
+    assert "own.json: 2 cases, 5 sessions, 12 turns, 8 questions\n  name: helpdesk" in output
+    assert "categories: fact 3, unknown 2, cause 1, order 1, update 1" in output
+    assert "the right answer is a refusal: 2 questions" in output
 
     empty = write(tmp_path, case(questions=[]))
     assert data(["check", str(empty)]) == 0
@@ -575,10 +575,10 @@ def test_check_says_which_questions_a_run_does_not_ask(
 def test_check_lists_all_mistakes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     bad = [{"id": f"q{n}", "question": "x", "answer": "y", "evidence": ["z"]} for n in range(30)]
     assert data(["check", str(write(tmp_path, case(questions=bad)))]) == 2
-    told = capsys.readouterr().out
-    assert told.count("evidence 'z' is not a turn") == 30
+    output = capsys.readouterr().out
+    assert output.count("evidence 'z' is not a turn") == 30
     page = location_of("docs/datasets/json.md")
-    assert f"own.json: 30 mistakes; the schema is in {page}" in told
+    assert f"own.json: 30 mistakes; the schema is in {page}" in output
 
 
 def test_documentation_names_every_field_and_its_examples_are_read(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_fetch_names_the_manual_download(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "message"),
     [
         ([row(shared_context_id=None)], "line 1: column 'shared_context_id' is missing"),
         ([row(), row()], "line 3: field 'question_id' is 'q-1', which occurs twice"),
@@ -214,17 +214,17 @@ def test_fetch_names_the_manual_download(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_row_is_named_with_its_place(
-    rows: list[dict[str, Any]], told: str, tmp_path: Path
+    rows: list[dict[str, Any]], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError) as caught:
         list(personamem(tmp_path, rows).read())
 
-    assert "questions_32k.csv" in caught.value.message and told in caught.value.message
+    assert "questions_32k.csv" in caught.value.message and message in caught.value.message
     assert "\n" not in caught.value.message
 
 
 @pytest.mark.parametrize(
-    ("contexts", "told"),
+    ("contexts", "message"),
     [
         ([], "contains no conversations"),
         ([[]], "line 1 is a list, not an object"),
@@ -242,12 +242,12 @@ def test_a_wrong_row_is_named_with_its_place(
     ],
 )
 def test_a_wrong_conversation_is_named_with_its_place(
-    contexts: list[Any], told: str, tmp_path: Path
+    contexts: list[Any], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError) as caught:
         list(personamem(tmp_path, [row()], contexts).read())
 
-    assert "shared_contexts_32k.jsonl" in caught.value.message and told in caught.value.message
+    assert "shared_contexts_32k.jsonl" in caught.value.message and message in caught.value.message
     assert "\n" not in caught.value.message
 
 

@@ -261,11 +261,11 @@ def test_agreement_is_blind_and_counts_only_current_wordings(
     ]
 
     assert data(["review", str(path), "--agreement"]) == 0
-    said = capsys.readouterr().out
-    assert "Ana and Ben: κ 0.74 [-0.34, 1.00], they differ on 1 of 11 questions\n" in said
-    assert "Ana and Cy: κ 0.00 without an interval, they differ on 1 of 1 questions\n" in said
-    assert "Ben and Cy: κ is not defined" in said and "  b/q1: Ana accepted, Ben reject" in said
-    assert "not counted: 2 decisions on earlier wordings" in said
+    output = capsys.readouterr().out
+    assert "Ana and Ben: κ 0.74 [-0.34, 1.00], they differ on 1 of 11 questions\n" in output
+    assert "Ana and Cy: κ 0.00 without an interval, they differ on 1 of 1 questions\n" in output
+    assert "Ben and Cy: κ is not defined" in output and "  b/q1: Ana accepted, Ben reject" in output
+    assert "not counted: 2 decisions on earlier wordings" in output
 
     # Rejected: a/q0, b/q0, b/q1. Two decisions about c/q0 are outdated; Cy accepted its current
     # wording.
@@ -289,12 +289,12 @@ def test_review_on_the_terminal_saves_decisions_and_edits(
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*keys, *edits, "a", "unread"])))
     words = ["review", str(path), "--reviewer", "Ana", "--terminal"]
     assert data(words) == 0
-    said = capsys.readouterr().out
-    assert "type one of a(ccept)" in said and "turn 3, a: b" in said
-    assert "answer: none; the right answer is a refusal" in said
-    assert "'x' is not a list of turns" in said
-    assert "\\x1b[2J\\u202eWhich?" in said and "\x1b" not in said
-    assert said.endswith("mine.json: Ana has decided 3 of 3 questions\n")
+    output = capsys.readouterr().out
+    assert "type one of a(ccept)" in output and "turn 3, a: b" in output
+    assert "answer: none; the right answer is a refusal" in output
+    assert "'x' is not a list of turns" in output
+    assert "\\x1b[2J\\u202eWhich?" in output and "\x1b" not in output
+    assert output.endswith("mine.json: Ana has decided 3 of 3 questions\n")
     questions = [written(path, number) for number in range(3)]
     assert [one["status"] for one in questions] == ["accepted", "rejected", "accepted"]
     edited = questions[2]
@@ -303,9 +303,9 @@ def test_review_on_the_terminal_saves_decisions_and_edits(
 
     monkeypatch.setattr("sys.stdin", io.StringIO("u\nj\nr\n\nk\n"))
     assert data(words) == 0
-    said = capsys.readouterr().out
-    assert "nothing to undo" in said and "rejected: vague" in said
-    assert "a rejected question needs a reason" in said
+    output = capsys.readouterr().out
+    assert "nothing to undo" in output and "rejected: vague" in output
+    assert "a rejected question needs a reason" in output
 
 
 def test_terminal_continues_at_the_first_question_after_the_last_one(tmp_path: Path) -> None:
@@ -337,10 +337,10 @@ def test_terminal_refuses_a_decision_on_a_changed_question(
 
     monkeypatch.setattr("sys.stdin", Input())
     assert data(["review", str(path), "--reviewer", "Ana", "--terminal"]) == 0
-    said = capsys.readouterr().out
-    assert "not saved: c/q1 was changed elsewhere" in said and "question: Changed?" in said
-    assert "not saved: c/q1 is no longer in" in said
-    assert said.endswith("Ana has decided 0 of 1 question\n")
+    output = capsys.readouterr().out
+    assert "not saved: c/q1 was changed elsewhere" in output and "question: Changed?" in output
+    assert "not saved: c/q1 is no longer in" in output
+    assert output.endswith("Ana has decided 0 of 1 question\n")
 
 
 @pytest.mark.parametrize(
@@ -391,9 +391,9 @@ def test_only_accepted_questions_are_frozen(
     review.undo()
     path.write_text(path.read_text().replace("Which is 0?", "By hand?"))
     assert data(["freeze", str(path), "--version", "1", "--into", str(tmp_path / "v1")]) == 0
-    said = capsys.readouterr().out
-    assert "Edited since they were accepted: 1 question" in said
-    assert "Left out by the review: 1 undecided" in said
+    output = capsys.readouterr().out
+    assert "Edited since they were accepted: 1 question" in output
+    assert "Left out by the review: 1 undecided" in output
 
 
 def test_kappa_matches_the_textbook() -> None:

@@ -52,17 +52,17 @@ class Reader:
         return found
 
     def attribute(self, owner: str, attribute: str) -> list[tuple[Turn, str]]:
-        told = []
+        stated = []
         for turn in self.turns:
             whose = f"(?:{owner}'s|[Mm]y)" if turn.speaker == owner else f"{owner}'s"
-            told += [
+            stated += [
                 (turn, match)
                 for match in re.findall(
                     rf"{whose} {attribute} (?:is in|is) (\w+(?: \w+)?)\.",
                     turn.text.replace(" now.", "."),
                 )
             ]
-        return told
+        return stated
 
     def gold(self, question: EvalQuestion) -> tuple[list[str], set[str]]:
         """The answers to a question and the turns that give them; empty if no turn does."""
@@ -73,24 +73,24 @@ class Reader:
             text,
         ):
             source, owner, attribute, *_ = match.groups()
-            told = [
+            stated = [
                 (turn, value)
                 for turn, value in self.attribute(owner, attribute)
                 if source in (None, turn.speaker)
             ]
-            assert source or match[4] or match[5] or len(told) <= 1, f"{text}: told twice"
-            return ([told[-1][1]], {told[-1][0].turn_id}) if told else ([], set())
+            assert source or match[4] or match[5] or len(stated) <= 1, f"{text}: stated twice"
+            return ([stated[-1][1]], {stated[-1][0].turn_id}) if stated else ([], set())
         if match := re.fullmatch(
             r"How many pieces has (\w+) bought for the (\w+) collection\?", text
         ):
-            told = [
+            stated = [
                 (turn, piece[1])
                 for turn, piece in self.about(
                     match[1], rf"{{who}} bought a (\w+) piece for the {match[2]} collection\."
                 )
             ]
-            assert len({piece for _, piece in told}) == len(told)
-            return [str(len(told))], {turn.turn_id for turn, _ in told}
+            assert len({piece for _, piece in stated}) == len(stated)
+            return [str(len(stated))], {turn.turn_id for turn, _ in stated}
         if match := re.fullmatch(r"How many crowns has (\w+) spent on the ([\w ]+) in all\?", text):
             spent = self.about(match[1], rf"{{who}} spent (\d+) crowns on the {match[2]}\.")
             return [str(sum(int(amount[1]) for _, amount in spent))], {
@@ -102,7 +102,7 @@ class Reader:
                 for who in match.groups()[1:]
             }
             best = max(runs, key=lambda who: int(runs[who][0][1][1]))
-            return [best], {turn.turn_id for told in runs.values() for turn, _ in told}
+            return [best], {turn.turn_id for stated in runs.values() for turn, _ in stated}
         if match := re.fullmatch(r"Which happened first: (\w+) (.*) or (\w+) (.*)\?", text):
             one, other = (
                 self.happened(match[1], match[2].split(" ", 1)[1]),
@@ -113,9 +113,9 @@ class Reader:
             return [first], {one[0][0].turn_id, other[0][0].turn_id}
         match = re.fullmatch(r"When did (\w+) \w+ (.*)\?", text)
         assert match, f"no reading of: {text}"
-        told_at = self.happened(match[1], match[2])
-        assert len(told_at) <= 1
-        return ([f"{day:%Y-%m-%d}" for _, day in told_at], {turn.turn_id for turn, _ in told_at})
+        statedat = self.happened(match[1], match[2])
+        assert len(statedat) <= 1
+        return ([f"{day:%Y-%m-%d}" for _, day in statedat], {turn.turn_id for turn, _ in statedat})
 
     def happened(self, who: str, what: str) -> list[tuple[Turn, datetime]]:
         """When a person did something, by the sessions' dates."""
@@ -227,13 +227,13 @@ def test_every_process_generates_the_same_cases() -> None:
         "build('synthetic', Path('x'), tokens=2000, n_cases=1);"
         "print(d.open().sha256); print(repr(list(d.cases())))"
     )
-    told = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
         ).stdout
         for _ in range(2)
     }
-    assert told == {
+    assert outputs == {
         f"{build('synthetic', NOWHERE, tokens=2000, n_cases=1).open().sha256}\n"
         f"{cases(tokens=2000, n_cases=1)!r}\n"
     }
@@ -259,7 +259,7 @@ def test_digest_depends_on_what_is_generated_and_not_on_what_is_asked() -> None:
 
 
 def test_distractors_state_similar_facts_about_other_people() -> None:
-    def told(share: float) -> int:
+    def count_facts(share: float) -> int:
         (case,) = cases(tokens=20_000, n_cases=1, distractors=share)
         return sum(
             bool(re.search(r"'s [\w ]+ is (in )?\w+", turn.text))
@@ -267,8 +267,8 @@ def test_distractors_state_similar_facts_about_other_people() -> None:
             for turn in session.turns
         )
 
-    assert told(0.0) < 60
-    assert told(0.5) > 100
+    assert count_facts(0.0) < 60
+    assert count_facts(0.5) > 100
 
 
 def test_too_small_a_haystack_is_noted() -> None:
@@ -281,7 +281,7 @@ def test_too_small_a_haystack_is_noted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"tokens": 9}, "dataset.tokens must be from 10 to 10,000,000, not 9"),
         ({"tokens": 10_000_001}, "not 10,000,001"),
@@ -295,6 +295,6 @@ def test_too_small_a_haystack_is_noted() -> None:
         ),
     ],
 )
-def test_invalid_settings_are_refused(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(UserError, match=re.escape(told)):
+def test_invalid_settings_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
         build("synthetic", NOWHERE, **given)

@@ -83,7 +83,7 @@ def change(*path: str | int, to: Any) -> Callable[[Any], None]:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (
             change(1, "sample_id", to="synthetic-1"),
@@ -115,11 +115,11 @@ def change(*path: str | int, to: Any) -> Callable[[Any], None]:
     ],
 )
 def test_a_damaged_record_is_named(
-    tmp_path: Path, damage: Callable[[Any], None], told: str
+    tmp_path: Path, damage: Callable[[Any], None], message: str
 ) -> None:
     records = samples()
     damage(records)
     path = written(tmp_path, records)
     with pytest.raises(UserError) as error:
         build("synthetic", NOWHERE, path=str(path)).open()
-    assert str(error.value).startswith(f"{path}: {told}")
+    assert str(error.value).startswith(f"{path}: {message}")

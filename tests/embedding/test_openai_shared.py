@@ -154,11 +154,11 @@ def test_vector_stored_without_a_time_has_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("checked", [True, False])
 def test_damaged_vectors_are_requested_again_and_reported(tmp_path: Path, checked: bool) -> None:
-    said: list[str] = []
+    messages: list[str] = []
 
     async def again(server: ScriptedEndpoint, damage: bool) -> None:
         endpoint = Endpoint(EndpointSettings(server.base_url, "of the test", 4, 5.0, 5.0))
-        cache = Cache(tmp_path / "embeddings.sqlite", said.append)
+        cache = Cache(tmp_path / "embeddings.sqlite", messages.append)
         try:
             if damage:
                 for key in sorted(cache.keys()):
@@ -175,7 +175,7 @@ def test_damaged_vectors_are_requested_again_and_reported(tmp_path: Path, checke
 
     with ScriptedEndpoint() as server:
         asyncio.run(again(server, damage=False))
-        assert said == []
+        assert messages == []
         if not checked:
             with sqlite3.connect(tmp_path / "embeddings.sqlite") as connection:
                 connection.execute("UPDATE entries SET value = x'7878'")
@@ -185,6 +185,6 @@ def test_damaged_vectors_are_requested_again_and_reported(tmp_path: Path, checke
         asyncio.run(again(server, damage=True))
         assert set(sent(server).values()) == {2}
 
-    assert len(said) == 2
-    assert "had a damaged entry" in said[0] and "requested again" in said[0]
-    assert "had 3 damaged entries" in said[1]
+    assert len(messages) == 2
+    assert "had a damaged entry" in messages[0] and "requested again" in messages[0]
+    assert "had 3 damaged entries" in messages[1]

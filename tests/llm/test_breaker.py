@@ -97,7 +97,7 @@ class RefusingProxy(LoopbackServer):
 
 
 @pytest.mark.parametrize(
-    ("variable", "proxy", "told"),
+    ("variable", "proxy", "message"),
     [
         ("https_proxy", "locked", "the proxy replied 407: "),
         ("http_proxy", "locked", "HTTP 407, the proxy refused the login"),
@@ -108,12 +108,12 @@ class RefusingProxy(LoopbackServer):
     ],
 )
 def test_a_wrong_proxy_is_not_taken_for_the_endpoint(
-    variable: str, proxy: str, told: str, monkeypatch: pytest.MonkeyPatch
+    variable: str, proxy: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with RefusingProxy(407) as locked, RefusingProxy(503) as alone:
         proxies = {"locked": locked.address, "alone": alone.address, "absent": free_address()}
         monkeypatch.setenv(variable, proxies.get(proxy, proxy))
-        with pytest.raises(UserError, match=told) as error:
+        with pytest.raises(UserError, match=message) as error:
             kept(f"{variable.partition('_')[0]}://api.invalid/v1", calls=3)
 
     assert "check the environment's proxy" in error.value.hints[0]
@@ -128,16 +128,18 @@ def test_endpoint_that_is_called_later_is_probed_with_the_first_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "told", "hint"),
+    ("fault", "message", "hint"),
     [
         ("unauthorised", "the key was refused", "is set and correct:  llm.api_key_env"),
         ("not_found", "unknown URL or model", "(most end in /v1):  llm.model"),
         ("quota", "insufficient_quota", "use another key or model"),
     ],
 )
-def test_permanent_error_on_the_first_call_ends_the_work(fault: str, told: str, hint: str) -> None:
+def test_permanent_error_on_the_first_call_ends_the_work(
+    fault: str, message: str, hint: str
+) -> None:
     with ScriptedEndpoint(faults=Faults({fault: 1.0})) as endpoint:
-        with pytest.raises(UserError, match=told) as error:
+        with pytest.raises(UserError, match=message) as error:
             kept(endpoint.base_url, calls=30)
 
         # Another call may already be under way.

@@ -203,9 +203,9 @@ def test_damaged_cache_returns_no_wrong_entry_and_reports_losses(
     path = tmp_path / "c.sqlite"
     shutil.copy(sound, path)
     MATRIX[name](path)
-    said: list[str] = []
+    messages: list[str] = []
 
-    cache = Cache(path, said.append)
+    cache = Cache(path, messages.append)
     found = cache.get_all(STORED)
     for key, value in STORED.items():
         if key not in found:
@@ -218,13 +218,13 @@ def test_damaged_cache_returns_no_wrong_entry_and_reports_losses(
     assert all(
         entry.tokens in (None, 7 if key in VECTORS else None) for key, entry in found.items()
     )
-    assert len(found) == len(STORED) or said or name in ("nothing", "a link to nothing"), (
+    assert len(found) == len(STORED) or messages or name in ("nothing", "a link to nothing"), (
         "no loss is silent"
     )
-    assert all("\n" not in line for line in said)
-    if any("was damaged" in line for line in said):
+    assert all("\n" not in line for line in messages)
+    if any("was damaged" in line for line in messages):
         (kept,) = tmp_path.glob("c.sqlite.damaged-*")
-        assert kept.name in said[1]
+        assert kept.name in messages[1]
 
     said_later: list[str] = []
     cache = Cache(path, said_later.append)
@@ -237,11 +237,11 @@ def test_an_entry_without_a_checksum_is_not_used(sound: Path, tmp_path: Path) ->
     path = tmp_path / "c.sqlite"
     shutil.copy(sound, path)
     sql("DELETE FROM seals WHERE key < '8'")(path)
-    said: list[str] = []
-    cache = Cache(path, said.append)
+    messages: list[str] = []
+    cache = Cache(path, messages.append)
     assert cache.get_all(STORED).keys() == {key for key in STORED if key >= "8"}
     cache.close()
-    assert len(said) == 2
+    assert len(messages) == 2
 
 
 def test_replies_survive_the_loss_of_all_checksums_but_vectors_do_not(
@@ -296,8 +296,8 @@ def test_damaged_page_loses_only_its_entries(sound: Path, tmp_path: Path) -> Non
     for page in range(4, sound.stat().st_size // PAGE, 7):
         shutil.copy(sound, path)
         fill((page - 1) * PAGE, PAGE, None, page)(path)
-        said: list[str] = []
-        cache = Cache(path, said.append)
+        messages: list[str] = []
+        cache = Cache(path, messages.append)
         assert len(cache.get_all(STORED)) >= len(STORED) - 40
         cache.close()
 
@@ -316,14 +316,14 @@ def test_repair_is_repeated_after_a_kill(sound: Path, tmp_path: Path, step: str)
     if step == "in place":
         shutil.copy(sound, path)
 
-    said: list[str] = []
-    cache = Cache(path, said.append)
+    messages: list[str] = []
+    cache = Cache(path, messages.append)
     assert len(cache.get_all(STORED)) == len(STORED)
     cache.close()
     assert not pending.exists()
     (damaged,) = tmp_path.glob("c.sqlite.damaged-*")
     assert [file.name for file in damaged.iterdir()] == ["c.sqlite"]
-    assert len(said) == (step != "in place")
+    assert len(messages) == (step != "in place")
 
 
 READER = """
@@ -362,15 +362,15 @@ def test_damage_found_by_several_processes_is_repaired_by_one(sound: Path, tmp_p
         worker.stdin.write("\n".join(STORED))
         worker.stdin.close()
     start.touch()
-    told = []
+    outputs = []
     for worker in workers:
         assert worker.stdout is not None
         with worker.stdout:
-            told.append(worker.stdout.read().split())
+            outputs.append(worker.stdout.read().split())
     assert [worker.wait() for worker in workers] == [0] * 4
 
-    assert sum(int(repairs) for _, repairs in told) == 1
-    assert len({found for found, _ in told}) == 1
+    assert sum(int(repairs) for _, repairs in outputs) == 1
+    assert len({found for found, _ in outputs}) == 1
     cache = Cache(path, [].append)
     assert (
         len(cache.get_all(f"{worker}{number:063d}" for worker in range(4) for number in range(20)))
@@ -382,8 +382,8 @@ def test_damage_found_by_several_processes_is_repaired_by_one(sound: Path, tmp_p
 def test_damage_of_an_open_cache_is_repaired(sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     shutil.copy(sound, path)
-    said: list[str] = []
-    cache, other = Cache(path, said.append), Cache(path, said.append)
+    messages: list[str] = []
+    cache, other = Cache(path, messages.append), Cache(path, messages.append)
     with path.open("r+b") as file:
         file.write(random.Random(1).randbytes(path.stat().st_size))
 
@@ -394,7 +394,7 @@ def test_damage_of_an_open_cache_is_repaired(sound: Path, tmp_path: Path) -> Non
     assert all(len(one.get_all(["one", "other"])) == 2 for one in (cache, other))
     cache.close()
     other.close()
-    assert said
+    assert messages
 
 
 def test_deleted_folder_of_an_open_cache_is_created_again(sound: Path, tmp_path: Path) -> None:

@@ -119,9 +119,9 @@ def serve() -> Serve:
 def test_transient_faults_are_retried_for_the_whole_patience(serve: Serve, kind: str) -> None:
     time = Time()
     with serve(shares={kind: 1.0}) as server:
-        told = refused(server, time, read=lambda sent: read_chat(sent, []))
+        message = refused(server, time, read=lambda sent: read_chat(sent, []))
         tries = server.count()
-    assert re.search(r"\(tried \d+ times over 300 s\)$", told)
+    assert re.search(r"\(tried \d+ times over 300 s\)$", message)
     assert time.now == pytest.approx(PATIENCE_S)
     assert tries > 6
     assert all(0 <= wait <= LONGEST_WAIT_S for wait in time.waits)
@@ -131,15 +131,15 @@ def test_transient_faults_are_retried_for_the_whole_patience(serve: Serve, kind:
 def test_an_unsound_reply_is_tried_a_bounded_number_of_times(serve: Serve, kind: str) -> None:
     time = Time()
     with serve(shares={kind: 1.0}) as server:
-        told = refused(server, time, read=lambda sent: read_chat(sent, []))
+        message = refused(server, time, read=lambda sent: read_chat(sent, []))
         assert server.count() == UNSOUND_TRIES
-    assert "tried 6 times" in told
+    assert "tried 6 times" in message
     assert 20 < time.now < 60, "a model that is odd for 20 s costs nothing"
 
 
 @pytest.mark.usefixtures("_either_way")
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "message"),
     [
         ("bad_request", "HTTP 400: bad_request"),
         ("unauthorised", "HTTP 401, the key was refused: unauthorised"),
@@ -150,10 +150,10 @@ def test_an_unsound_reply_is_tried_a_bounded_number_of_times(serve: Serve, kind:
         ("quota", "HTTP 429, insufficient_quota: You exceeded"),
     ],
 )
-def test_permanent_errors_are_not_retried(serve: Serve, kind: str, told: str) -> None:
+def test_permanent_errors_are_not_retried(serve: Serve, kind: str, message: str) -> None:
     time = Time()
     with serve(shares={kind: 1.0}) as server:
-        assert told in refused(server, time)
+        assert message in refused(server, time)
         assert server.count() == 1
     assert time.waits == []
 
@@ -467,13 +467,13 @@ class Odd(LoopbackServer):
 @pytest.mark.parametrize("status", [200, 503])
 def test_endless_body_is_not_read_whole(status: int) -> None:
     with Odd(reply_head(status, 2**40, {}), endless=True) as server:
-        told = refused(server, Time(), max_retries=0)
-    assert ("larger than 1 MiB" if status == 200 else "HTTP 503") in told
+        message = refused(server, Time(), max_retries=0)
+    assert ("larger than 1 MiB" if status == 200 else "HTTP 503") in message
 
 
 @pytest.mark.usefixtures("_either_way")
 @pytest.mark.parametrize(
-    ("pieces", "told"),
+    ("pieces", "message"),
     [
         ((b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}",), "the reply was cut off"),
         (
@@ -494,9 +494,11 @@ def test_endless_body_is_not_read_whole(status: int) -> None:
         ),
     ],
 )
-def test_broken_http_replies_have_their_own_messages(pieces: tuple[bytes, ...], told: str) -> None:
+def test_broken_http_replies_have_their_own_messages(
+    pieces: tuple[bytes, ...], message: str
+) -> None:
     with Odd(*pieces) as server:
-        assert told in refused(server, Time(), max_retries=0)
+        assert message in refused(server, Time(), max_retries=0)
 
 
 @pytest.mark.usefixtures("_either_way")
@@ -515,15 +517,15 @@ def test_a_redirect_is_not_followed(serve: Serve) -> None:
 
 @pytest.mark.usefixtures("_either_way")
 @pytest.mark.parametrize(
-    ("address", "told", "final"),
+    ("address", "message", "final"),
     [
         ("http://127.0.0.1:{port}/v1", "connection refused", True),
         ("http://nowhere.invalid/v1", "host name not found: nowhere.invalid", True),
     ],
 )
-def test_failed_connection_reports_its_cause(address: str, told: str, final: bool) -> None:
+def test_failed_connection_reports_its_cause(address: str, message: str, final: bool) -> None:
     time = Time()
-    with pytest.raises(ModelError, match=told):
+    with pytest.raises(ModelError, match=message):
         post(address.format(port=free_port()), time)
     assert (time.now == 0) is final
 
@@ -564,7 +566,7 @@ def chained(inner: BaseException) -> BaseException:
 
 
 @pytest.mark.parametrize(
-    ("error", "told", "passing"),
+    ("error", "message", "passing"),
     [
         (ConnectionRefusedError(111, "x"), "connection refused", True),
         (ConnectionResetError(104, "x"), "connection reset", True),
@@ -581,10 +583,10 @@ def chained(inner: BaseException) -> BaseException:
     ],
 )
 def test_cause_of_a_broken_connection_is_reported(
-    error: BaseException, told: str, passing: bool
+    error: BaseException, message: str, passing: bool
 ) -> None:
     setback = connection_setback(chained(error), "h")
-    assert setback.what.startswith(told)
+    assert setback.what.startswith(message)
     assert setback.policy.retried is passing
 
 

@@ -67,13 +67,13 @@ def test_a_sentence_keeps_its_date_and_its_speaker() -> None:
 
 
 def test_short_text_is_kept_whole_in_the_summary() -> None:
-    told = summary("", FIRST + SECOND)
-    assert {entry.line for entry in entries([told])} <= {
+    text = summary("", FIRST + SECOND)
+    assert {entry.line for entry in entries([text])} <= {
         entry.line for entry in entries(FIRST + SECOND)
     }
     for part in ("grey cat called Tofu", "pottery class", "Lisbon", "a grey cat on a red sofa"):
-        assert part in told
-    assert told.count("[1:56 pm on 8 May 2023]") == told.count("[9:10 am on 9 June 2023]") == 1
+        assert part in text
+    assert text.count("[1:56 pm on 8 May 2023]") == text.count("[9:10 am on 9 June 2023]") == 1
 
 
 def test_an_earlier_summary_is_extended() -> None:
@@ -86,10 +86,10 @@ def test_an_earlier_summary_is_extended() -> None:
 
 
 def test_greetings_are_dropped_before_informative_sentences() -> None:
-    told = summary("", FIRST, 40)
-    assert "Tofu" in told
-    assert "Hi!" not in told
-    assert "Lovely!" not in told
+    text = summary("", FIRST, 40)
+    assert "Tofu" in text
+    assert "Hi!" not in text
+    assert "Lovely!" not in text
 
 
 @given(
@@ -100,12 +100,12 @@ def test_greetings_are_dropped_before_informative_sentences() -> None:
 def test_summary_stays_within_its_budget_and_adds_no_sentence(
     chunks: list[str], budget: int
 ) -> None:
-    told = summary("", tuple(chunks), budget)
-    assert count_tokens(told) <= budget
-    assert {entry.line for entry in entries([told])} <= {entry.line for entry in entries(chunks)}
-    again = summary(told, (), budget)  # a caption may move behind the sentences next to it
+    text = summary("", tuple(chunks), budget)
+    assert count_tokens(text) <= budget
+    assert {entry.line for entry in entries([text])} <= {entry.line for entry in entries(chunks)}
+    again = summary(text, (), budget)  # a caption may move behind the sentences next to it
     assert Counter(entry.line for entry in entries([again])) == Counter(
-        entry.line for entry in entries([told])
+        entry.line for entry in entries([text])
     )
 
 

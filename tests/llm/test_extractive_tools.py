@@ -134,7 +134,7 @@ ADD = {
 
 
 @pytest.mark.parametrize(
-    ("said", "due"),
+    ("message", "due"),
     [
         ("Please forget Mara Velt's address.", {"about": "Mara Velt address"}),
         ("Bitte vergiss bei Mara Velt: Adresse.", {"about": "Mara Velt Adresse"}),
@@ -146,9 +146,9 @@ ADD = {
     ],
 )
 def test_deletion_or_correction_in_a_sentence_calls_the_matching_tool(
-    said: str, due: dict[str, str]
+    message: str, due: dict[str, str]
 ) -> None:
-    session = SessionPrompt(context=(f"Ines: {said}",), system_text="", user_template="")
+    session = SessionPrompt(context=(f"Ines: {message}",), system_text="", user_template="")
     (call,) = next_calls(ToolPrompt(session, "", (ADD, *CHANGING)))
     assert json.loads(call.arguments) == due
     # Without these tools, the sentence is noted like any other.
@@ -163,8 +163,8 @@ def test_change_tools_report_their_result() -> None:
         asked.append(request)
         return None
 
-    told = asyncio.run(delete_tool(forget).call(about="the cake"))
-    assert (told.is_error, asked[0].about) == (True, "the cake")
+    result = asyncio.run(delete_tool(forget).call(about="the cake"))
+    assert (result.is_error, asked[0].about) == (True, "the cake")
     assert update_tool(lambda _: 2).call(old="a", new="b").text == "Changed: 2 entries."
     with pytest.raises(ValueError, match="all that is stored"):
         delete_tool(forget).call(about=" ")

@@ -146,7 +146,7 @@ def test_details_may_be_absent(details: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"", "it has no body"),
         (b"  \n", "it has no body"),
@@ -163,8 +163,8 @@ def test_details_may_be_absent(details: Any) -> None:
         (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "not JSON"),
     ],
 )
-def test_body_without_a_json_object_is_unsound(content: bytes, told: str) -> None:
-    with pytest.raises(UnsoundReplyError, match=told):
+def test_body_without_a_json_object_is_unsound(content: bytes, message: str) -> None:
+    with pytest.raises(UnsoundReplyError, match=message):
         parse(content)
 
 
@@ -407,7 +407,7 @@ def vectors(*rows: Any, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "message"),
     [
         ({}, "missing required field `data`"),
         ({"data": None}, "data: expected `array`"),
@@ -446,8 +446,8 @@ def vectors(*rows: Any, **more: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_unsound_vectors_are_refused(sent: dict[str, Any], told: str) -> None:
-    with pytest.raises(UnsoundReplyError, match=re.escape(told)):
+def test_unsound_vectors_are_refused(sent: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnsoundReplyError, match=re.escape(message)):
         read_vectors(sent, 2, None)
 
 

@@ -196,8 +196,8 @@ def test_proxy_of_an_https_endpoint_does_not_get_the_key(
 
     # Not billed: the endpoint got no request.
     setback = connection_setback(error.value, "api.example")
-    told = "the proxy can't connect to api.example: 502 Bad Gateway"
-    assert setback == Setback(told, FaultKind.UNREACHABLE)
+    message = "the proxy can't connect to api.example: 502 Bad Gateway"
+    assert setback == Setback(message, FaultKind.UNREACHABLE)
     ((path, headers),) = recorder.requests
     assert path == "api.example:443"
     assert "authorization" not in headers
@@ -322,8 +322,10 @@ def test_endpoint_with_an_untrusted_certificate_gets_no_request(
 ) -> None:
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.delenv("SSL_CERT_DIR", raising=False)
-    told = call_securely(secure, path)
-    assert told.startswith("TLS: the certificate of 127.0.0.1 was refused: self-signed certificate")
+    message = call_securely(secure, path)
+    assert message.startswith(
+        "TLS: the certificate of 127.0.0.1 was refused: self-signed certificate"
+    )
     assert recorder.requests == []
 
 

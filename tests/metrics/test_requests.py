@@ -71,7 +71,7 @@ def test_notes_count_requests_and_conversations() -> None:
         ingest("s5", [forgotten(0, None), forgotten(1, None)]),
         ingest("s4", [forgotten(0, None)], case="d"),
     ]
-    told = [note.text for note in notes_of_rows([], rows, None)]
-    assert "forget is not supported by this system: 3 of 3 requests" in told[1]
-    assert "service usage: unknown (2 of 2 conversations, at ingest)" in told
-    assert "in 2 of 2 conversations" in told[0]
+    notes_shown = [note.text for note in notes_of_rows([], rows, None)]
+    assert "forget is not supported by this system: 3 of 3 requests" in notes_shown[1]
+    assert "service usage: unknown (2 of 2 conversations, at ingest)" in notes_shown
+    assert "in 2 of 2 conversations" in notes_shown[0]

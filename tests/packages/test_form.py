@@ -131,7 +131,7 @@ def test_a_header_that_is_repeated_is_found(packed: Packed, tmp_path: Path, name
 
 
 @pytest.mark.parametrize(
-    ("made", "told"),
+    ("made", "message"),
     [
         (lambda: b"a: " + b"[" * 200_000, "nested too deeply"),
         (lambda: b"- " * 200_000 + b"1", "nested too deeply"),
@@ -141,8 +141,8 @@ def test_a_header_that_is_repeated_is_found(packed: Packed, tmp_path: Path, name
     ],
 )
 def test_a_config_that_would_crash_or_hang_its_reader_is_refused(
-    packed: Packed, tmp_path: Path, made: Callable[[], bytes], told: str
+    packed: Packed, tmp_path: Path, made: Callable[[], bytes], message: str
 ) -> None:
     entries = entries_of(packed.path)
     entries[one_of(entries, "config.yaml")] = made()
-    assert told in problem_of(write_again(entries, tmp_path / "edited.memeval"))
+    assert message in problem_of(write_again(entries, tmp_path / "edited.memeval"))

@@ -156,8 +156,8 @@ def test_edited_accuracy_is_found_by_both_implementations(packed: Packed, tmp_pa
 
     _, figures, *_ = verify_package(path)
     assert found_at(path) == 2
-    for said in ("figures differ", "the second implementation differs"):
-        assert any(said in line for line in figures.problems)
+    for message in ("figures differ", "the second implementation differs"):
+        assert any(message in line for line in figures.problems)
 
 
 @pytest.mark.usefixtures("home")
@@ -419,8 +419,7 @@ def edits(entries: Entries, key: str, chance: random.Random) -> Iterator[tuple[s
         yield f"a row of {name} less", edited(name, b"".join([*lines[:first], *lines[first + 1 :]]))
 
         environment = json.loads(entries["environment.json"])
-        told = environment["runs"][key]
-        told["packages"]["numpy"] = str(at)
+        environment["runs"][key]["packages"]["numpy"] = str(at)
         yield "version", {**entries, "environment.json": json.dumps(environment).encode()}
         texts = entries["texts.jsonl"]
         more = b'{"id":"ffffffffffffffff","text":"more"}\n'
@@ -603,10 +602,10 @@ def test_edited_timeline_and_operation_are_found(
 @pytest.mark.parametrize(
     "change",
     [
-        lambda told, _: told.update(more=1),
-        lambda told, _: told["runs"].update(more=1),
-        lambda told, _: told["packed_on"].update(more=1),
-        lambda told, _: [run.update(models=[1]) for run in told["runs"].values()],
+        lambda environment, _: environment.update(more=1),
+        lambda environment, _: environment["runs"].update(more=1),
+        lambda environment, _: environment["packed_on"].update(more=1),
+        lambda environment, _: [run.update(models=[1]) for run in environment["runs"].values()],
         lambda _, manifest: manifest.update(code="0" * 16),
         lambda _, manifest: manifest.update(supersedes="this"),
         lambda _, manifest: manifest["replaced"].update(more=1),
@@ -621,9 +620,11 @@ def test_edited_environment_is_found(
     tmp_path: Path,
 ) -> None:
     entries = entries_of(packed.path)
-    told, manifest = (json.loads(entries[name]) for name in ("environment.json", "manifest.json"))
-    change(told, manifest)
-    entries["environment.json"] = json.dumps(told).encode()
+    environment, manifest = (
+        json.loads(entries[name]) for name in ("environment.json", "manifest.json")
+    )
+    change(environment, manifest)
+    entries["environment.json"] = json.dumps(environment).encode()
     entries["manifest.json"] = (as_json(manifest, indent=1) + "\n").encode()
     path = tmp_path / "edited.memeval"
     write_entries(path, rewritten(entries, runs[0].key))
@@ -664,8 +665,8 @@ def test_run_with_a_model_verifies_with_its_prices_and_the_local_endpoint(
         with pytest.raises(UserError, match="can't be packed: costs"):
             pack([run], tmp_path / "again.memeval")
 
-        told = {one.name: one for one in verify_package(path)}["verdicts"].unchecked
-        (why,) = [line for line in told if line.startswith(run.key)]
+        levels = {level.name: level for level in verify_package(path)}
+        (why,) = [line for line in levels["verdicts"].unchecked if line.startswith(run.key)]
         assert why.startswith(f"{run.key}: a model judged (llm")
         assert why.endswith("): to repeat some verdicts, use --judge N")
 
@@ -809,7 +810,7 @@ def test_the_key_is_not_sent_to_an_address_of_a_package(
 
 
 @pytest.mark.parametrize(
-    "old, new, said",
+    "old, new, message",
     [
         (b"max_tokens: 512", b"max_tokens: ${oc.env:HOME}", "interpolation"),
         (b"  path: null", b"  path: /etc/passwd", "the author's own data file"),
@@ -817,7 +818,7 @@ def test_the_key_is_not_sent_to_an_address_of_a_package(
     ],
 )
 def test_files_and_classes_named_by_a_package_are_not_used(
-    old: bytes, new: bytes, said: str, packed: Packed, runs: list[memeval.FinishedRun],
+    old: bytes, new: bytes, message: str, packed: Packed, runs: list[memeval.FinishedRun],
     tmp_path: Path,
 ) -> None:  # fmt: skip
     entries, name = entries_of(packed.path), f"runs/{runs[0].key}/config.yaml"
@@ -826,10 +827,10 @@ def test_files_and_classes_named_by_a_package_are_not_used(
     path = tmp_path / "evil.memeval"
     write_entries(path, rewritten(edited, runs[0].key))
     assert found_at(path) == 1
-    if said == "interpolation":
-        assert said in next(verify_package(path)).problems[0]
+    if message == "interpolation":
+        assert message in next(verify_package(path)).problems[0]
     else:
-        with open_package(path) as package, pytest.raises(UserError, match=said):
+        with open_package(path) as package, pytest.raises(UserError, match=message):
             data_of(package.runs[[run.key for run in package.runs].index(runs[0].key)])
 
 
@@ -847,13 +848,13 @@ def test_a_signature_is_made_and_checked(
 
     path = tmp_path / "signed.memeval"
     pack(runs, path, key_file=tmp_path / "own")
-    for signers, status, said in (
+    for signers, status, message in (
         ([], 0, "signed by an unknown key"),
         (["--allowed-signers", str(tmp_path / "own.signers")], 0, "signed by own@example.org"),
         (["--allowed-signers", str(tmp_path / "other.signers")], 1, "5 who"),
     ):
         assert run_command(["verify", str(path), *signers]) == status
-        assert said in capsys.readouterr().out
+        assert message in capsys.readouterr().out
 
     entries = entries_of(path)
     manifest = json.loads(entries["manifest.json"])
@@ -908,8 +909,8 @@ def test_unpacked_runs_are_kept_apart_from_own_runs(
 
     capsys.readouterr()
     assert run_command(["verify"]) == 0
-    told = capsys.readouterr().out
-    assert all(f"{run.key}  {run.summary.name}: sound" in told for run in taken)
+    output = capsys.readouterr().out
+    assert all(f"{run.key}  {run.summary.name}: sound" in output for run in taken)
     assert run_command(["verify", *(run.key for run in taken)]) == 0
 
     capsys.readouterr()
@@ -922,9 +923,9 @@ def test_unpacked_runs_are_kept_apart_from_own_runs(
     assert run_command(["pack", taken[0].key, "-o", str(tmp_path / "x.memeval")]) == 2
     assert "came from a package" in capsys.readouterr().err
     assert run_command(["pack", "system=no_memory", "-o", str(tmp_path / "x.memeval")]) == 0
-    told = capsys.readouterr().out
-    assert "left out: 1 run that came from packages\n" in told
-    assert not any(run.key in told for run in taken)
+    output = capsys.readouterr().out
+    assert "left out: 1 run that came from packages\n" in output
+    assert not any(run.key in output for run in taken)
     shutil.rmtree(taken[0].folder.parents[2])
     capsys.readouterr()
 
@@ -969,15 +970,15 @@ def test_output_file_in_a_missing_folder_is_refused(
 ) -> None:
     words = ("dataset=demo", "-o", str(tmp_path / "missing" / "file.memeval"))
     assert run_command([command, *words]) == 2
-    said = capsys.readouterr().err
-    assert f"the folder {tmp_path / 'missing'} does not exist\n  make it:  mkdir -p" in said
-    assert "continues" not in said
+    output = capsys.readouterr().err
+    assert f"the folder {tmp_path / 'missing'} does not exist\n  make it:  mkdir -p" in output
+    assert "continues" not in output
 
 
 def test_registering_a_system_twice_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["dataset=demo", "--systems", "bm25,bm25", "-o", str(tmp_path / "said.json")]
+    words = ["dataset=demo", "--systems", "bm25,bm25", "-o", str(tmp_path / "registration.json")]
     assert run_command(["register", *words]) == 2
     assert "names a system twice" in capsys.readouterr().err
 
@@ -985,7 +986,7 @@ def test_registering_a_system_twice_is_refused(
 def test_registering_the_accuracy_of_a_retrieval_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["dataset=demo", "stages=retrieve", "-o", str(tmp_path / "said.json")]
+    words = ["dataset=demo", "stages=retrieve", "-o", str(tmp_path / "registration.json")]
     assert run_command(["register", *words]) == 2
     assert "name a metric of the retrieval:  --metric recall_at_10" in capsys.readouterr().err
     assert run_command(["register", *words, "--metric", "recall_at_10"]) == 0
@@ -999,14 +1000,14 @@ def test_answers_of_unregistered_runs_are_reported(
     words = ["dataset=demo", "dataset.limit_questions=2", "tracking=none"]
     first = memeval.run(*words, "system=bm25", progress=False)
     words.append("judge=exact_match")
-    said, path = tmp_path / "said.json", tmp_path / "own.memeval"
-    assert run_command(["register", *words, "--systems", "bm25,no_memory", "-o", str(said)]) == 0
+    file, path = tmp_path / "registration.json", tmp_path / "own.memeval"
+    assert run_command(["register", *words, "--systems", "bm25,no_memory", "-o", str(file)]) == 0
     noted = capsys.readouterr().err
     runs = [memeval.run(*words, f"system={name}", progress=False) for name in ("bm25", "no_memory")]
     assert [f"{run.key} will reuse stored answers" in noted for run in runs] == [True, False]
 
     keys = [run.key for run in runs]
-    assert run_command(["pack", *keys, "--register", str(said), "-o", str(path)]) == 0
+    assert run_command(["pack", *keys, "--register", str(file), "-o", str(path)]) == 0
     *_, registered = verify_package(path)
     assert registered.problems == [
         f"{keys[0]}: {len(runs[0].read_records())} answers from unregistered runs: {first.key}"
@@ -1016,7 +1017,7 @@ def test_answers_of_unregistered_runs_are_reported(
     # A repetition with `--fresh` may have been made because of the first results.
     memeval.run(*words, "system=no_memory", "fresh=answer", progress=False)
     path.unlink()
-    assert run_command(["pack", *keys, "--register", str(said), "-o", str(path)]) == 0
+    assert run_command(["pack", *keys, "--register", str(file), "-o", str(path)]) == 0
     *_, registered = verify_package(path)
     [note] = registered.unchecked
     said_of_first = re.fullmatch(rf"{keys[1]}: (\d+) earlier results? replaced by .*", note)
@@ -1030,14 +1031,14 @@ def test_a_run_that_is_left_out_is_counted_whatever_its_runtime_settings(
 ) -> None:
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
     words = ["dataset=demo_personamem", "dataset.limit_questions=2", "system=bm25", "tracking=none"]
-    said, path = tmp_path / "said.json", tmp_path / "own.memeval"
-    options = ["--systems", "bm25", "-o", str(said)]
+    file, path = tmp_path / "registration.json", tmp_path / "own.memeval"
+    options = ["--systems", "bm25", "-o", str(file)]
     assert run_command(["register", *words[:2], words[3], *options]) == 0
     run = memeval.run(*words, progress=False)
     # A setting that changes no result makes no other run of it.
     memeval.run(*words, "seed=7", "dataset.allow_unpinned=true", progress=False)
 
-    assert run_command(["pack", run.key, "--register", str(said), "-o", str(path)]) == 0
+    assert run_command(["pack", run.key, "--register", str(file), "-o", str(path)]) == 0
     with open_package(path) as package:
         assert package.register is not None
         (note,) = package.register["left_out"]
@@ -1066,19 +1067,19 @@ def test_first_commit_that_contains_a_registration_is_packed(tmp_path: Path) -> 
         who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
         return subprocess.check_output(["git", "-C", str(tmp_path), *who, *words], text=True)
 
-    said = tmp_path / "said.json"
+    file = tmp_path / "registration.json"
     words = ["register", "dataset=demo", "tracking=none", "--systems", "bm25"]
-    assert run_command([*words, "-o", str(said)]) == 0
-    assert entry_of_package(said, [], [])["commit"] is None
+    assert run_command([*words, "-o", str(file)]) == 0
+    assert entry_of_package(file, [], [])["commit"] is None
 
     git("init", "-q")
-    for name in ("said.json", "later"):
+    for name in ("registration.json", "later"):
         (tmp_path / name).touch()
         git("add", name)
         git("commit", "-qm", name)
 
     commit, date = git("log", "--reverse", "--format=%H %cI").split()[:2]
-    assert entry_of_package(said, [], [])["commit"] == {"commit": commit, "date": date}
+    assert entry_of_package(file, [], [])["commit"] == {"commit": commit, "date": date}
 
 
 def test_registration_is_compared_with_the_packed_runs(
@@ -1087,18 +1088,19 @@ def test_registration_is_compared_with_the_packed_runs(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    said = tmp_path / "said.json"
+    file = tmp_path / "registration.json"
     words = ["dataset=demo", "dataset.limit_questions=3", "num_runs=2", "tracking=none"]
     options = ["--systems", "no_memory,bm25", "--direction", "higher", "--smallest", "2"]
     options += ["--metric", "recall@10"]
-    assert run_command(["register", *words, *options, "-o", str(said)]) == 0
-    assert run_command(["register", *words, "-o", str(said)]) == 2  # it is never overwritten
-    assert json.loads(said.read_bytes())["metric"] == "recall_at_10"
+    assert run_command(["register", *words, *options, "-o", str(file)]) == 0
+    # It is never overwritten.
+    assert run_command(["register", *words, "-o", str(file)]) == 2
+    assert json.loads(file.read_bytes())["metric"] == "recall_at_10"
     keys = [run.key for run in runs]
     assert all(f"{key} has already run here" in capsys.readouterr().err for key in keys[:1])
 
     late = tmp_path / "late.memeval"
-    assert run_command(["pack", *keys, "--register", str(said), "-o", str(late)]) == 0
+    assert run_command(["pack", *keys, "--register", str(file), "-o", str(late)]) == 0
     assert run_command(["verify", str(late)]) == 1
     assert "it began before it was registered" in capsys.readouterr().out
 
@@ -1112,17 +1114,17 @@ def test_registration_is_compared_with_the_packed_runs(
     *_, registered = verify_package(late)
     assert "began before it was registered, on 2999-01-01" in registered.problems[0]
 
-    said.unlink()
+    file.unlink()
     monkeypatch.setattr("memeval.packages.register.datetime", LongAgo)
-    assert run_command(["register", *words, *options, "-o", str(said)]) == 0
-    for chosen, status, told in (
+    assert run_command(["register", *words, *options, "-o", str(file)]) == 0
+    for chosen, status, printed in (
         (keys, 0, "6 registered beforehand"),
         (keys[:1], 1, "was registered, but is not in the package"),
     ):
         path = tmp_path / f"{len(chosen)}.memeval"
-        assert run_command(["pack", *chosen, "--register", str(said), "-o", str(path)]) == 0
+        assert run_command(["pack", *chosen, "--register", str(file), "-o", str(path)]) == 0
         assert run_command(["verify", str(path)]) == status
-        assert told in capsys.readouterr().out
+        assert printed in capsys.readouterr().out
 
     with open_package(path) as package:
         assert package.register is not None
@@ -1154,5 +1156,5 @@ def test_registration_is_compared_with_the_packed_runs(
         write_entries(path, rewritten(entries, keys[0]))
         assert found_at(path) == 6
 
-    said.write_text(said.read_text().replace("higher", "lower"))
-    assert run_command(["pack", *keys, "--register", str(said), "-o", str(path)]) == 2
+    file.write_text(file.read_text().replace("higher", "lower"))
+    assert run_command(["pack", *keys, "--register", str(file), "-o", str(path)]) == 2

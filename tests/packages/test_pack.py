@@ -204,8 +204,8 @@ def test_a_run_without_its_rows_is_refused(
     copied = tmp_path / "elsewhere" / runs[0].key
     shutil.copytree(runs[0].folder, copied)
     assert run_command(["pack", str(copied), "-o", str(tmp_path / "copied.memeval")]) == 2
-    said = capsys.readouterr().err
-    assert "can't be packed: answers/" in said and "is missing: the records can't be" in said
+    output = capsys.readouterr().err
+    assert "can't be packed: answers/" in output and "is missing: the records can't be" in output
 
 
 def test_stopped_or_invalid_run_is_packed_with_its_mark(
@@ -253,7 +253,7 @@ def _edited(run: memeval.FinishedRun, tmp_path: Path) -> Run:
 
 
 @pytest.mark.parametrize(
-    "words, said",
+    "words, message",
     [
         (["-o", "x.zip"], "does not end in .memeval"),
         (["-o", "x.memeval", "--supersedes", "y"], "16 hex digits"),
@@ -262,12 +262,15 @@ def _edited(run: memeval.FinishedRun, tmp_path: Path) -> Run:
     ],
 )
 def test_user_error_is_one_line(
-    words: list[str], said: str, runs: list[memeval.FinishedRun], capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    message: str,
+    runs: list[memeval.FinishedRun],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     chosen = [] if "no-such-run" in words else [runs[0].key]
     assert run_command(["pack", *chosen, *words]) == 2
-    told = capsys.readouterr().err
-    assert said in told and "Traceback" not in told
+    output = capsys.readouterr().err
+    assert message in output and "Traceback" not in output
 
 
 def test_the_newest_runs_are_packed(

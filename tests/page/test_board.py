@@ -362,10 +362,10 @@ def test_board_and_board_check_commands(
     (folder / "strict.memeval").write_bytes(damaged)
 
     assert run_command(["board", str(folder), "-o", str(site)]) == 0
-    said = capsys.readouterr().out
-    assert "2 packages, 4 runs, 1 protocol\n" in said
-    assert "twice.memeval: the same as own.memeval" in said
-    assert "strict.memeval: level 1 (intact)" in said
+    output = capsys.readouterr().out
+    assert "2 packages, 4 runs, 1 protocol\n" in output
+    assert "twice.memeval: the same as own.memeval" in output
+    assert "strict.memeval: level 1 (intact)" in output
     first = {path: path.read_bytes() for path in site.rglob("*.*")}
     assert str(tmp_path).encode() not in b"".join(first.values())
     assert all(path.stat().st_mode & 0o777 == 0o644 for path in first)
@@ -531,10 +531,10 @@ def hostile(board: Board) -> Board:
         for row in table.rows[:2]:
             categories = tuple(replace(one, name=HOSTILE) for one in row.categories)
             words: dict[str, Any] = {"system": HOSTILE, "label": HOSTILE, "flags": (HOSTILE,)}
-            told = dict.fromkeys(("title", "source", "system", "metric", "verdict"), HOSTILE)
+            claim = dict.fromkeys(("title", "source", "system", "metric", "verdict"), HOSTILE)
             words["published"] = (
                 PublishedFigure(
-                    **told,
+                    **claim,
                     value=1.0,
                     own=None,
                     differs=(HOSTILE,),

@@ -223,17 +223,17 @@ def run(home: Path, environment: pytest.MonkeyPatch, arguments: list[str]) -> in
 
 
 def keys_of(folder: Path) -> dict[str, str]:
-    told = json.loads((folder / "run.json").read_bytes())
-    (keys,) = told["identity"]["keys"]
+    content = json.loads((folder / "run.json").read_bytes())
+    (keys,) = content["identity"]["keys"]
     return {"run": folder.name, **{name: keys[name] for name in ("prepare", "answer", "judge")}}
 
 
 def figures(folder: Path) -> Any:
     """The figures, records and settings of a run, without times."""
-    told = json.loads((folder / "run.json").read_bytes())
+    content = json.loads((folder / "run.json").read_bytes())
     metrics = {
         name: value
-        for name, value in told["metrics"].items()
+        for name, value in content["metrics"].items()
         if not name.startswith(("latency", "duration", "retry"))
     }
     records = [
@@ -244,7 +244,7 @@ def figures(folder: Path) -> Any:
     ]
     return (
         metrics,
-        told["statuses"],
+        content["statuses"],
         kept,
         (folder / "config.yaml").read_bytes(),
         (folder / "hypotheses.jsonl").read_bytes(),
@@ -285,16 +285,16 @@ def check(
     """
     capfd.readouterr()
     status = run(home.path, environment, CELL)
-    said = "".join(capfd.readouterr())
-    assert "Traceback" not in said
+    output = "".join(capfd.readouterr())
+    assert "Traceback" not in output
     assert status in (0, 1, 2)
     if status:
-        assert "memeval: " in said
+        assert "memeval: " in output
     else:
         assert figures(home.path / "outputs" / "runs" / home.keys["run"]) == figures(
             sound.path / "outputs" / "runs" / sound.keys["run"]
         )
-    return said
+    return output
 
 
 def is_unseen(kind: str, damage: Damage, before: bytes, file: Path) -> bool:
@@ -323,8 +323,8 @@ def test_damaged_file_of_a_finished_run_is_found_or_made_again(
 
     capfd.readouterr()
     verified = run(home.path, environment, ["verify", home.keys["run"]])
-    told = capfd.readouterr()
-    assert "Traceback" not in told.out + told.err
+    output = capfd.readouterr()
+    assert "Traceback" not in output.out + output.err
     if not unseen:
         assert (
             verified == 1

@@ -55,16 +55,16 @@ def test_lasting_faults_become_statuses_and_are_not_tried_again(
     broken = [row for row in rows if row["status"] == "answer_failed"]
     assert len(broken) == failed
     assert all(row["error"] and row["verdict"] is None and not row["metrics"] for row in broken)
-    told = summary(tmp_path)
-    assert told["metrics"]["coverage"] == pytest.approx(1 - failed / QUESTIONS)
-    assert told["valid"] is False
-    assert told["statuses"]["answer_failed"] == failed
+    run = summary(tmp_path)
+    assert run["metrics"]["coverage"] == pytest.approx(1 - failed / QUESTIONS)
+    assert run["valid"] is False
+    assert run["statuses"]["answer_failed"] == failed
     scored = [
         row["verdict"]["label"] == "correct"
         for row in rows
         if row["status"] == "ok" and row["category"] != 5
     ]
-    assert told["metrics"]["accuracy"] == pytest.approx(sum(scored) / len(scored)), (
+    assert run["metrics"]["accuracy"] == pytest.approx(sum(scored) / len(scored)), (
         "failures are in no mean"
     )
 
@@ -96,9 +96,9 @@ def test_verdict_without_a_label_leaves_the_answer_unscored(
             check=False,
         )
     assert {row["status"] for row in records(tmp_path)} == {"unparsed"}
-    told = summary(tmp_path)
-    assert told["metrics"]["accuracy"] is None
-    assert (told["metrics"]["accuracy_worst_case"], told["metrics"]["accuracy_best_case"]) == (
+    run = summary(tmp_path)
+    assert run["metrics"]["accuracy"] is None
+    assert (run["metrics"]["accuracy_worst_case"], run["metrics"]["accuracy_best_case"]) == (
         0.0,
         1.0,
     )

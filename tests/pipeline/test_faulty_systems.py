@@ -193,7 +193,7 @@ def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
 
 @pytest.mark.sampled(kept=6)
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "message"),
     [
         ("faulty:LeavesAbstract", "does not define answer, ingest of MemorySystem"),
         ("faulty:TakesNoParts", "can't be created from (settings, parts)"),
@@ -220,7 +220,7 @@ def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
     ],
 )
 def test_invalid_system_class_is_reported_in_one_line(
-    path: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = (
         "from dataclasses import dataclass\nfrom faulty import Sound\n"
@@ -244,7 +244,7 @@ def test_invalid_system_class_is_reported_in_one_line(
     words = ["+system.a=1"] if "hint" in path else []
     with pytest.raises(UserError) as error:
         open_cell(compose_config([*WORDS, f"system.class={path}", *words]), "")
-    assert told in error.value.message
+    assert message in error.value.message
     assert "\n" not in error.value.message
 
 

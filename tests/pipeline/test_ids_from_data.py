@@ -132,7 +132,7 @@ def question(question_id: str) -> EvalQuestion:
 
 
 @pytest.mark.parametrize(
-    ("cases", "told"),
+    ("cases", "message"),
     [
         ([("y/q0", ["y/q0/q0"]), ("ingest y", ["ingest y/q0"])], "occurs twice"),
         ([("a", ["q"]), ("b", ["q"])], "occurs twice"),
@@ -142,10 +142,10 @@ def question(question_id: str) -> EvalQuestion:
     ],
 )
 def test_colliding_or_invalid_ids_are_refused(
-    cases: list[tuple[str, list[str]]], told: str
+    cases: list[tuple[str, list[str]]], message: str
 ) -> None:
     taken: set[str] = set()
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         for case_id, questions in cases:
             take_ids(EvalCase(case_id, (), tuple(map(question, questions)), ()), taken)
 

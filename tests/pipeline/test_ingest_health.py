@@ -298,12 +298,12 @@ def test_useless_reply_is_requested_once_more_unless_deterministic(
 
 
 @pytest.mark.parametrize(
-    ("asked_for", "lost", "told"),
+    ("asked_for", "lost", "message"),
     [
         (419, 3, "ingest lost 3 of 419 chunks (0.7 %)"),
         (0, 0, "ingest lost 0 of 0 chunks (0.0 %)"),
         (1200, 1200, "ingest lost 1,200 of 1,200 chunks (100.0 %)"),
     ],
 )
-def test_summary_of_ingest_health(asked_for: int, lost: int, told: str) -> None:
-    assert IngestHealth(asked_for, asked_for - lost, lost).summary == told
+def test_summary_of_ingest_health(asked_for: int, lost: int, message: str) -> None:
+    assert IngestHealth(asked_for, asked_for - lost, lost).summary == message

@@ -95,12 +95,12 @@ def test_ctrl_c_sigterm_or_sighup_keeps_replies_and_says_how_to_continue(
             # others once.
             os.killpg(process.pid, number)
 
-        _, said = process.communicate(timeout=60)
+        _, output = process.communicate(timeout=60)
         assert process.returncode == 128 + number
-        assert "in progress; Ctrl-C again to stop now" in said
-        assert "kept" in said and "same command" in said
-        assert "  0 replies lost\n" in said
-        assert "Traceback" not in said
+        assert "in progress; Ctrl-C again to stop now" in output
+        assert "kept" in output and "same command" in output
+        assert "  0 replies lost\n" in output
+        assert "Traceback" not in output
         endpoint.latency_s = 0.0
         memeval(*arguments(endpoint))
         asked = Counter(repr(body) for _, body in endpoint.requests)

@@ -307,7 +307,7 @@ def test_a_service_has_a_namespace_for_each_user(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("system=mem0_verbatim", "reader=tools"), "system=mem0_verbatim has one store"),
         (("dataset=demo", "system=bm25"), "dataset=demo has no second user"),
@@ -316,11 +316,11 @@ def test_a_service_has_a_namespace_for_each_user(
     ],
 )
 def test_shared_tenants_without_users_are_refused(
-    memeval: Command, tmp_path: Path, words: tuple[str, ...], told: str
+    memeval: Command, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     done = memeval(*SET, "system.tenants=shared", *words, check=False)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize("name", ["Words", "Unsaved"])
@@ -344,21 +344,21 @@ def test_timeline_of_a_record_states_the_results_of_operations(
     words = (*small, "dataset.channel=operation")
     figures(memeval, tmp_path, *words, system="bm25")
     rows = records(tmp_path)
-    (told,) = {
+    (outcomes,) = {
         tuple((event["kind"], event.get("done")) for event in row["timeline"] if "done" in event)
         for row in rows
     }
-    assert told == (("correct", "1 item"),) * 2 + (("forget", "1 item"),) * 10
+    assert outcomes == (("correct", "1 item"),) * 2 + (("forget", "1 item"),) * 10
     asked = [[event["kind"] for event in row["timeline"]].index("asked") for row in rows]
     # After the fourth session, the next two, and the import.
     assert sorted(set(asked)) == [16, 18, 19, 21]
 
     figures(memeval, tmp_path, *words, path="forgetful:Unsaved")
-    (told,) = {
+    (outcomes,) = {
         tuple(event.get("done") for event in row["timeline"] if event["kind"] == "forget")
         for row in records(tmp_path)
     }
-    assert told == ("not supported",) * 10
+    assert outcomes == ("not supported",) * 10
 
 
 @pytest.mark.slow
@@ -371,9 +371,9 @@ def test_claimed_removals_are_reported_with_what_really_vanished(
     assert found["operations/forget/vanished"] == 0.0
     assert found["operations/correct/supported"] == 0.0
     assert "operations/correct/items" not in found
-    told = {event.get("done") for row in records(tmp_path) for event in row["timeline"]}
+    outcomes = {event.get("done") for row in records(tmp_path) for event in row["timeline"]}
     # True of a search that found nothing before, too, such as the oracle's.
-    assert {text for text in told if text and text.startswith("1 item")} == {
+    assert {text for text in outcomes if text and text.startswith("1 item")} == {
         "1 item, but none vanished from a search's results"
     }
 

@@ -25,17 +25,17 @@ OUTLOOK = Outlook(
 
 
 @pytest.mark.parametrize(
-    ("difference", "told"),
+    ("difference", "message"),
     [
         (0.123, "can show a difference of 12.3 points of accuracy with 80 % power (assumed)"),
         (1.0, "can't show any difference with 80 % power (assumed)"),
     ],
 )
 def test_difference_of_the_whole_scale_means_none_can_be_shown(
-    difference: float, told: str
+    difference: float, message: str
 ) -> None:
     outlook = structs.replace(OUTLOOK, difference=difference)
-    assert outlook_line(outlook) == f"demo: 3 questions in 3 cases {told}"
+    assert outlook_line(outlook) == f"demo: 3 questions in 3 cases {message}"
 
 
 def test_only_questions_that_enter_the_accuracy_are_counted() -> None:

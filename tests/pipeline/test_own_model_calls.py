@@ -61,7 +61,7 @@ def test_calls_of_the_example_are_metered_and_lose_nothing(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "message"),
     [
         pytest.param(
             nothing_of_use,
@@ -72,7 +72,7 @@ def test_calls_of_the_example_are_metered_and_lose_nothing(tmp_path: Path) -> No
     ],
 )
 def test_fault_of_the_example_is_a_status_with_its_location(
-    tmp_path: Path, reply: Any, told: str
+    tmp_path: Path, reply: Any, message: str
 ) -> None:
     with ScriptedEndpoint(reply) as endpoint:
         # This many useless replies would stop the run.
@@ -80,4 +80,4 @@ def test_fault_of_the_example_is_a_status_with_its_location(
 
     for record in records(tmp_path):
         assert record["status"] == "ingest_failed"
-        assert re.search(told, record["error"]), record["error"]
+        assert re.search(message, record["error"]), record["error"]

@@ -372,7 +372,7 @@ def test_percentiles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ('{"question_id": "c/q0", "hypothesis": "\\ud800"}', "surrogate"),
         ("[" * 100_000, "not a row in JSON: maximum recursion depth"),
@@ -382,13 +382,13 @@ def test_percentiles() -> None:
         ("", "is empty"),
     ],
 )
-def test_malformed_answer_file_is_refused(tmp_path: Path, line: str, told: str) -> None:
+def test_malformed_answer_file_is_refused(tmp_path: Path, line: str, message: str) -> None:
     from memeval.errors import UserError
     from memeval.pipeline.execute.imported import read_hypotheses
 
     path = tmp_path / "answers.jsonl"
     path.write_text(line + "\n", encoding="utf-8")
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         read_hypotheses(path)
 
 

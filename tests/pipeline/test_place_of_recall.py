@@ -53,14 +53,16 @@ def watched(do: Callable[[], Any], timeout_s: float | None = None) -> Watched:
     return Watched(Returning(do), timeout_s=timeout_s)
 
 
-def refused(told: str, do: Callable[[], Any], *call: Any, timeout_s: float | None = None) -> None:
-    with pytest.raises(SystemFaultError, match=PLACE + told):
+def refused(
+    message: str, do: Callable[[], Any], *call: Any, timeout_s: float | None = None
+) -> None:
+    with pytest.raises(SystemFaultError, match=PLACE + message):
         asyncio.run(watched(do, timeout_s).call(*call))
 
 
 @pytest.mark.parametrize("call", [("answer", QUERY), ("probe", QUERY, 2)], ids=["answer", "probe"])
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         (None, "TypeError: it must return a list of Retrieved, but returned None$"),
         ((GOOD for _ in "a"), "TypeError: it must return a list of Retrieved, but returned gene"),
@@ -73,9 +75,9 @@ def refused(told: str, do: Callable[[], Any], *call: Any, timeout_s: float | Non
     ids=["none", "generator", "set", "dict", "str", "strs", "tuples"],
 )
 def test_recall_that_returns_no_list_is_refused_with_its_location(
-    value: object, told: str, call: tuple[Any, ...]
+    value: object, message: str, call: tuple[Any, ...]
 ) -> None:
-    refused(told, lambda: value, *call)
+    refused(message, lambda: value, *call)
 
 
 @pytest.mark.parametrize("value", [(), [GOOD], (GOOD, GOOD), np.array([GOOD], dtype=object)])
@@ -97,8 +99,8 @@ def test_class_may_have_a_helper_of_any_name() -> None:
 
 
 def test_slow_recall_is_reported_with_its_location() -> None:
-    told = r"did not finish within 0\.05 s \(system\.timeout_s\)"
-    refused(told, lambda: time.sleep(1), "answer", QUERY, timeout_s=0.05)
+    message = r"did not finish within 0\.05 s \(system\.timeout_s\)"
+    refused(message, lambda: time.sleep(1), "answer", QUERY, timeout_s=0.05)
 
 
 @pytest.mark.parametrize(
@@ -108,8 +110,8 @@ def test_slow_recall_is_reported_with_its_location() -> None:
 def test_invalid_score_is_reported_with_the_location_of_recall(score: Any, expected: str) -> None:
     answer = Answer(text="x", retrieved=(Retrieved("x", (), score),))
     turns = CaseTurns.of(EvalCase("c", (), ()))
-    told = PLACE + r"Answer\.retrieved\[0\]\.score: .*" + expected
-    with pytest.raises(SystemFaultError, match=told):
+    message = PLACE + r"Answer\.retrieved\[0\]\.score: .*" + expected
+    with pytest.raises(SystemFaultError, match=message):
         _check_answer(answer, watched(lambda: None), turns)
 
 
@@ -128,6 +130,8 @@ def test_run_sync_in_a_plain_recall_is_refused_with_the_way_out() -> None:
         run_sync, part = Bridge().run_sync, asyncio.get_running_loop().create_future()
         await watched(lambda: run_sync(part)).call("answer", QUERY)
 
-    told = "RuntimeError: run_sync was called on the event loop, where a plain recall.. runs"
-    with pytest.raises(SystemFaultError, match=f"in answer: {told}.*: await the part in an async"):
+    message = "RuntimeError: run_sync was called on the event loop, where a plain recall.. runs"
+    with pytest.raises(
+        SystemFaultError, match=f"in answer: {message}.*: await the part in an async"
+    ):
         asyncio.run(ask())

@@ -149,9 +149,9 @@ def test_a_server_that_is_killed_is_waited_for(
         server.kill()
         time.sleep(1)
         server.start()
-        said, _ = process.communicate(timeout=300)
-        assert process.returncode == 0, said
-        assert "waiting for the store" in said and "is reachable again" in said
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output
+        assert "waiting for the store" in output and "is reachable again" in output
         assert repeated(endpoint) == 0
 
     assert without_times(records(tmp_path)) == on_files
@@ -166,9 +166,9 @@ def test_unreachable_server_ends_the_run_and_loses_nothing(
         wait_for(endpoint, 10, process)
         server.kill()
         try:
-            said, _ = process.communicate(timeout=300)
-            assert process.returncode == 1 and "store.patience_s" in said
-            assert "Traceback" not in said
+            output, _ = process.communicate(timeout=300)
+            assert process.returncode == 1 and "store.patience_s" in output
+            assert "Traceback" not in output
             refused = memeval(*words(server, endpoint), "top_k=3", check=False)
             assert refused.returncode == 2
             assert refused.stderr.startswith(f"memeval: the store {server.url} can't be used")
@@ -192,8 +192,8 @@ def test_two_homes_share_calls_but_have_their_own_limits(
             start(server, endpoint, tmp_path / "other", "max_ingest_loss=0.02"),
         ]
         for process in processes:
-            said, _ = process.communicate(timeout=300)
-            assert process.returncode == 0, said
+            output, _ = process.communicate(timeout=300)
+            assert process.returncode == 0, output
 
         # Each of the two commands has its own limit.
         assert repeated(endpoint) == 0 and 2 * LIMIT >= endpoint.peak > 1
@@ -220,9 +220,9 @@ def test_frozen_server_is_noticed_quickly_and_waited_for(
         finally:
             server.thaw()
 
-        said, _ = process.communicate(timeout=300)
-        assert process.returncode == 0, said
-        assert "is reachable again" in said and repeated(endpoint) == 0
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output
+        assert "is reachable again" in output and repeated(endpoint) == 0
 
     assert without_times(records(tmp_path)) == on_files
 
@@ -237,14 +237,14 @@ def test_server_that_stays_frozen_ends_the_run_in_one_line(
         server.freeze()
         try:
             frozen = time.monotonic()
-            said, _ = process.communicate(timeout=120)
+            output, _ = process.communicate(timeout=120)
             # A silent connection is cut after 20 s, and one more try takes 4 s.
             assert time.monotonic() - frozen < 45
         finally:
             server.thaw()
 
-        assert process.returncode == 1 and "Traceback" not in said, said
-        (end,) = (line for line in said.splitlines() if line.startswith("memeval: "))
+        assert process.returncode == 1 and "Traceback" not in output, output
+        (end,) = (line for line in output.splitlines() if line.startswith("memeval: "))
         assert "was unreachable for 2 s (store.patience_s)" in end
         memeval(*words(server, endpoint))
         # Replies that arrived meanwhile are kept in the home.
@@ -275,7 +275,7 @@ def test_another_home_takes_over_from_a_killed_process(
 
 @pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("mysql://host/database", "must begin with postgresql://"),
         ("postgresql://host", "must name a host and a database"),
@@ -283,9 +283,11 @@ def test_another_home_takes_over_from_a_killed_process(
         ("postgresql://127.0.0.1:1/none", "can't be used"),
     ],
 )
-def test_invalid_store_url_is_reported_in_one_line(memeval: Command, url: str, said: str) -> None:
+def test_invalid_store_url_is_reported_in_one_line(
+    memeval: Command, url: str, message: str
+) -> None:
     done = memeval("dataset=demo", "tracking=none", f"store.url={url}", check=False)
-    assert done.returncode == 2 and said in done.stderr.splitlines()[0]
+    assert done.returncode == 2 and message in done.stderr.splitlines()[0]
     assert "secret" not in done.stderr and "Traceback" not in done.stderr
 
 
@@ -313,8 +315,8 @@ def test_a_server_without_a_free_connection_is_waited_for_at_the_start(
         assert process.stderr is not None
         assert "too many clients already (up to 300 s)" in process.stderr.readline()
 
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 0 and "is reachable again" in said, said
+    _, output = process.communicate(timeout=120)
+    assert process.returncode == 0 and "is reachable again" in output, output
 
 
 @pytest.mark.parametrize(
@@ -338,21 +340,21 @@ def test_starting_server_is_tried_again_but_a_wrong_name_is_not(
                 self.request.sendall(b"N")
 
             asked.append(self.request.recv(size))
-            told = b"".join(b"%s%s\0" % (b"SM"[n : n + 1], text) for n, text in enumerate(texts))
-            self.request.sendall(b"E" + (len(told) + 5).to_bytes(4, "big") + told + b"\0")
+            fields = b"".join(b"%s%s\0" % (b"SM"[n : n + 1], text) for n, text in enumerate(texts))
+            self.request.sendall(b"E" + (len(fields) + 5).to_bytes(4, "big") + fields + b"\0")
 
     texts = (b"FATAL", reason.encode())
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Refusing) as refusing:
         threading.Thread(target=refusing.serve_forever).start()
-        said: list[str] = []
+        messages: list[str] = []
         url = f"postgresql://127.0.0.1:{refusing.server_address[1]}/none"
         try:
             with pytest.raises(error, match=reason):
-                open_database(url, 0.5, said.append)
+                open_database(url, 0.5, messages.append)
         finally:
             refusing.shutdown()
 
-    assert len(asked) == tries and len(said) == (1 if tries > 1 else 0)
+    assert len(asked) == tries and len(messages) == (1 if tries > 1 else 0)
 
 
 @pytest.mark.slow

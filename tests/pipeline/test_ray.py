@@ -95,9 +95,9 @@ def test_a_cluster_that_does_not_start_is_not_blamed_on_the_user(
 
 
 def finish(process: subprocess.Popen[str]) -> str:
-    said, _ = process.communicate(timeout=300)
-    assert process.returncode == 0 and KEY not in said, said
-    return said
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0 and KEY not in output, output
+    return output
 
 
 def wait_for(endpoint: ScriptedEndpoint, calls: int, process: subprocess.Popen[str]) -> None:
@@ -164,7 +164,7 @@ def test_local_cluster_makes_the_same_records(memeval: Command, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("hydra.launcher.address=nonsense",), "must be HOST:PORT"),
         slow(("hydra.launcher.address=ray://127.0.0.1:10001",), "must be HOST:PORT"),
@@ -175,11 +175,11 @@ def test_local_cluster_makes_the_same_records(memeval: Command, tmp_path: Path) 
     ],
 )
 def test_invalid_launcher_setting_is_reported_in_one_line(
-    memeval: Command, words: tuple[str, ...], said: str
+    memeval: Command, words: tuple[str, ...], message: str
 ) -> None:
     small = ("-m", "dataset=demo", "top_k=3,5", "tracking=none")
     done = memeval(*small, *RAY, *words, check=False)
-    assert done.returncode == 2 and said in done.stderr.splitlines()[0]
+    assert done.returncode == 2 and message in done.stderr.splitlines()[0]
     assert "Traceback" not in done.stderr
 
 
@@ -309,10 +309,10 @@ def test_signal_finishes_calls_and_keeps_results(
         wait_for(endpoint, 20, process)
         send(process.pid, number)
         began = time.monotonic()
-        said, _ = process.communicate(timeout=60)
-        assert process.returncode == 128 + number and "Traceback" not in said, said
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == 128 + number and "Traceback" not in output, output
         assert time.monotonic() - began < 20
-        assert "0 replies lost" in said
+        assert "0 replies lost" in output
         finish(start(tmp_path, *words))
         assert repeated(endpoint) == 0, "calls under way were finished"
 
@@ -354,9 +354,9 @@ def test_cancelled_python_sweep_finishes_its_calls_on_ray(
             text=True,
         )
         wait_for(endpoint, 20, process)
-        said, _ = process.communicate("now\n", timeout=60)
-        assert process.returncode == 0 and "cancelled True" in said, said
-        assert "Traceback" not in said and "never retrieved" not in said
+        output, _ = process.communicate("now\n", timeout=60)
+        assert process.returncode == 0 and "cancelled True" in output, output
+        assert "Traceback" not in output and "never retrieved" not in output
         finish(start(tmp_path, *words))
         assert repeated(endpoint) == 0, "calls under way were finished"
 
@@ -409,8 +409,8 @@ def test_worker_whose_connection_breaks_is_replaced(
             text=True,
         )
         wait_for(endpoint, 20, process)
-        said, _ = process.communicate("now\n", timeout=60)
-        assert process.returncode == 0, said
+        output, _ = process.communicate("now\n", timeout=60)
+        assert process.returncode == 0, output
         assert endpoint.peak <= LIMIT
 
     assert outcomes(tmp_path) == on_one_machine[0]

@@ -73,10 +73,10 @@ def test_invalid_number_of_items_is_refused_with_the_location(
     with pytest.raises(SystemFaultError) as caught:
         asyncio.run(operate(watched(value), operation, ()))
 
-    told = str(caught.value)
-    assert told.startswith("test_returned_counts.py:")
-    assert f" in {operation.kind.value}: the returned value must be a whole number" in told
-    assert "\n" not in told
+    message = str(caught.value)
+    assert message.startswith("test_returned_counts.py:")
+    assert f" in {operation.kind.value}: the returned value must be a whole number" in message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize(

@@ -141,16 +141,16 @@ class BusyFiles(MemoryFileSystem):
 
 
 def test_wait_for_a_busy_store_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
+    messages: list[str] = []
 
     def say(message: str) -> None:
-        said.append(message)
+        messages.append(message)
         BusyFiles.reported.set()
 
     monkeypatch.setattr("memeval.store.memories.QUIET_S", 0)
     register_implementation("busy", BusyFiles, clobber=True)
     SharedMemories("busy://memories", 0, say)
-    assert said == ["waiting for the memories at busy://memories"]
+    assert messages == ["waiting for the memories at busy://memories"]
 
 
 @pytest.mark.sampled(kept=2)

@@ -166,7 +166,7 @@ def test_path_in_a_database_name_is_never_written(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--to", "mysql://host/database"), "the store's URL must begin with postgresql://"),
         (("--to", "postgresql://user:secret@host/d"), "contains a user name or a password"),
@@ -176,10 +176,10 @@ def test_path_in_a_database_name_is_never_written(
     ],
 )
 def test_invalid_copy_arguments_are_reported_in_one_line(
-    memeval: Command, words: tuple[str, ...], said: str
+    memeval: Command, words: tuple[str, ...], message: str
 ) -> None:
     done = memeval("store", "copy", *words, check=False)
-    assert done.returncode == 2 and said in done.stderr
+    assert done.returncode == 2 and message in done.stderr
     assert "Traceback" not in done.stderr and "secret" not in done.stderr
 
 

@@ -235,11 +235,11 @@ def test_ctrl_c_waits_for_the_calls_of_all_processes(tmp_path: Path) -> None:
             time.sleep(0.01)
 
         os.killpg(first.pid, signal.SIGINT)
-        said, _ = first.communicate(timeout=60)
-        assert first.returncode == 130 and "model calls in progress" in said
-        assert "0 replies lost" in said and "Traceback" not in said
+        output, _ = first.communicate(timeout=60)
+        assert first.returncode == 130 and "model calls in progress" in output
+        assert "0 replies lost" in output and "Traceback" not in output
 
         second = start(tmp_path, *words)
-        said, _ = second.communicate(timeout=120)
-        assert second.returncode == 0, said
+        output, _ = second.communicate(timeout=120)
+        assert second.returncode == 0, output
         assert repeated(endpoint) == 0

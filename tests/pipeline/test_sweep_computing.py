@@ -88,10 +88,10 @@ def test_ctrl_c_sigterm_or_sighup_ends_the_computing_processes(
     variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark)}
     process = start_until_asked(tmp_path, words, mark, variables)
     os.killpg(process.pid, number)
-    _, said = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert "stopped at: " in said and "same command" in said
-    assert "Traceback" not in said
+    assert "stopped at: " in output and "same command" in output
+    assert "Traceback" not in output
 
     mark.unlink()
     memeval(*words, **variables)
@@ -113,9 +113,9 @@ def test_second_ctrl_c_ends_a_sweep_immediately(memeval: Command, tmp_path: Path
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=4) == 130
     mark.unlink()
-    _, said = process.communicate(timeout=30)  # its processes hold the same stream
-    assert "stopped immediately" in said and "same command continues" in said
-    assert "Traceback" not in said
+    _, output = process.communicate(timeout=30)  # its processes hold the same stream
+    assert "stopped immediately" in output and "same command continues" in output
+    assert "Traceback" not in output
 
     memeval(*words, **variables)
     assert statuses(tmp_path) == [["ok"] * 12] * 2

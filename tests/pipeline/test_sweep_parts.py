@@ -106,11 +106,11 @@ def test_cells_share_an_open_file_and_the_last_one_closes_it() -> None:
 
 
 def test_file_held_by_another_process_is_reported_and_waited_for() -> None:
-    told: list[Path] = []
+    paths: list[Path] = []
     holders = ["another"]
 
     async def busy(path: Path) -> None:
-        told.append(path)
+        paths.append(path)
 
     async def main() -> None:
         stores = Stores()
@@ -120,7 +120,7 @@ def test_file_held_by_another_process_is_reported_and_waited_for() -> None:
             pass
 
     asyncio.run(main())
-    assert told == [Path("a")]
+    assert paths == [Path("a")]
 
 
 def test_cells_work_on_the_same_case_one_at_a_time() -> None:

@@ -145,8 +145,8 @@ def test_two_concurrent_invocations_make_each_call_once(tmp_path: Path, port: in
         words = (*CELLS, *asking(endpoint))
         processes = [start(tmp_path, *words, stderr=subprocess.PIPE) for _ in range(2)]
         for process in processes:
-            _, said = process.communicate(timeout=300)
-            assert process.returncode == 0, said
+            _, output = process.communicate(timeout=300)
+            assert process.returncode == 0, output
         assert max(asked_for(endpoint).values()) == 1
 
     assert len(all_records(tmp_path)) == 4
@@ -182,10 +182,10 @@ def test_ctrl_c_ends_a_sweep_and_the_same_command_resumes_it(
         process = start(tmp_path, *words, stderr=subprocess.PIPE)
         wait_for_calls(endpoint, 20, process)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, output = process.communicate(timeout=60)
         assert process.returncode == 130
-        assert "stopped at: " in said and "same command" in said
-        assert "Traceback" not in said
+        assert "stopped at: " in output and "same command" in output
+        assert "Traceback" not in output
         memeval(*words)
         assert max(asked_for(endpoint).values()) == 1, "calls under way were finished"
 

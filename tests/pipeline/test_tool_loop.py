@@ -657,7 +657,7 @@ def test_each_tool_use_case_has_its_outcome(name: str, tmp_path: Path) -> None:
     if case.requests is not None:
         assert len(played.bodies) == case.requests
 
-    # What the model is told must be in the last request, and in the protocol's order.
+    # Messages for the model must be in the last request, and in the protocol's order.
     assert case.shows in json.dumps(played.bodies[-1])
     for body in played.bodies:
         check_protocol(body["messages"])
@@ -829,7 +829,7 @@ def test_each_tool_use_case_of_a_writer_has_its_outcome(name: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("tools", "told"),
+    ("tools", "message"),
     [
         (None, "it must return a sequence of Tool"),
         ({"search": Tool("search", "", {}, print)}, "it must return a sequence of Tool"),
@@ -843,10 +843,10 @@ def test_each_tool_use_case_of_a_writer_has_its_outcome(name: str, tmp_path: Pat
         ([Tool("a", "", {}, "print")], "must be a function"),  # type: ignore[arg-type]
     ],
 )
-def test_invalid_tools_are_refused_with_the_reason(tools: Any, told: str) -> None:
+def test_invalid_tools_are_refused_with_the_reason(tools: Any, message: str) -> None:
     memory = Kept(SystemSettings(), None)
     memory.tools = lambda: tools  # type: ignore[method-assign]
-    with pytest.raises(SystemFaultError, match=told):
+    with pytest.raises(SystemFaultError, match=message):
         asyncio.run(open_tools(Watched(memory)))
 
 

@@ -33,6 +33,6 @@ def test_entries_without_a_valid_checksum_are_reported(
         connection.execute(statement)
 
     item = StoredItem(StoredKind.CACHES, (path,), key="", size=1, changed=0.0)
-    ((_, told),) = verify_items([item])
-    assert len(told) == len(problems)
-    assert all(line.startswith(problem) for line, problem in zip(told, problems, strict=True))
+    ((_, lines),) = verify_items([item])
+    assert len(lines) == len(problems)
+    assert all(line.startswith(problem) for line, problem in zip(lines, problems, strict=True))

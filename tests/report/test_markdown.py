@@ -46,13 +46,13 @@ def test_report_has_all_sections(tmp_path: Path) -> None:
 def test_whole_report_is_unchanged() -> None:
     cell = summary("rag", repeats=2)
     small, large = cell.categories[2:4]
-    told = ("pinned", "excerpt", "derived", "drafted")
+    tags = ("pinned", "excerpt", "derived", "drafted")
     shown = replace(
         cell,
         facets={"place": (replace(small, category="home"), replace(large, category="work"))},
         tags={
             **cell.tags,
-            **{f"data_{name}": str(name != "pinned").lower() for name in told},
+            **{f"data_{name}": str(name != "pinned").lower() for name in tags},
             "data_version": "3",
             "prompt_sha256": "5eed",
         },

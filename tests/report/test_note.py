@@ -71,9 +71,9 @@ def test_kind_of_a_note_and_not_its_text_says_why_a_run_is_invalid(
 
     # A run may have both causes.
     print_invalid([replace(invalid, tags={"nothing_found": "true"})])
-    told = " ".join(capsys.readouterr().out.split())
-    assert "got any context from the memory; " in told
-    assert told.endswith("answer_failed and have no score")
+    output = " ".join(capsys.readouterr().out.split())
+    assert "got any context from the memory; " in output
+    assert output.endswith("answer_failed and have no score")
 
 
 def test_stopped_runs_of_one_name_are_told_apart_by_what_differs(

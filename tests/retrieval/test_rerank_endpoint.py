@@ -214,7 +214,7 @@ def test_refusal_fails_the_call_and_is_not_cached(server: RerankDouble) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "message"),
     [
         ({}, "missing required field `results`"),
         ({"results": None}, "results: expected `array`"),
@@ -235,10 +235,10 @@ def test_refusal_fails_the_call_and_is_not_cached(server: RerankDouble) -> None:
     ],
 )
 def test_reply_without_a_complete_ranking_fails_the_call(
-    server: RerankDouble, reply: dict[str, Any], told: str
+    server: RerankDouble, reply: dict[str, Any], message: str
 ) -> None:
     server.reply = reply
-    with pytest.raises(ModelError, match=told):
+    with pytest.raises(ModelError, match=message):
         ask(server, patience_s=0.0)
     server.reply = None
     assert ask(server)[0] == (1, 1.0)
@@ -265,7 +265,7 @@ def test_rerankers_of_one_run_share_the_connection_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "told"),
+    ("choice", "message"),
     [
         (at_endpoint(None), r"reranker=endpoint needs reranker\.base_url"),
         (
@@ -279,10 +279,10 @@ def test_rerankers_of_one_run_share_the_connection_limit() -> None:
     ],
 )
 def test_missing_setting_is_named(
-    choice: RerankerConfig, told: str, monkeypatch: pytest.MonkeyPatch
+    choice: RerankerConfig, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RERANK_API_KEY", raising=False)
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         build_reranker(choice, RunNetwork())
 
 

@@ -49,9 +49,9 @@ def hurried(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 
 @pytest.mark.slow
 def test_unresponsive_server_is_reported_and_given_up(hurried: Server) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     database = Database(hurried.url, patience_s=0.5)
-    database.say = said.append
+    database.say = messages.append
     hurried.freeze()
     try:
         began = time.monotonic()
@@ -60,14 +60,14 @@ def test_unresponsive_server_is_reported_and_given_up(hurried: Server) -> None:
 
         # Its connection is cut, and the next one waits up to `CONNECT_S`.
         assert time.monotonic() - began < 20
-        assert len(said) == 1
-        assert said[0].startswith(f"waiting for the store {hurried.url}: no answer for ")
+        assert len(messages) == 1
+        assert messages[0].startswith(f"waiting for the store {hurried.url}: no answer for ")
     finally:
         hurried.thaw()
 
     time.sleep(module.REST_S)
     assert database.run("SELECT 1") == [(1,)]
-    assert said[1:] == [f"the store {hurried.url} is reachable again"]
+    assert messages[1:] == [f"the store {hurried.url} is reachable again"]
     database.close()
 
 
@@ -93,12 +93,12 @@ def test_a_server_that_is_slow_at_the_start_is_waited_for(
 
     failures: list[str] = []
 
-    def note(said: str) -> None:
-        if not said.startswith("waiting for") or "no answer for" in said:
+    def note(message: str) -> None:
+        if not message.startswith("waiting for") or "no answer for" in message:
             return
 
         # The connection that runs the setup was cut after `ANSWER_S`, and setup is tried again.
-        failures.append(said)
+        failures.append(message)
         if len(failures) == 2:
             hurried.ask(f"SELECT pg_terminate_backend(pid) {of_holder}")
 
@@ -141,16 +141,16 @@ def test_damaged_entries_are_dropped_and_reported(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PGUSER", "memeval")
-    said: list[str] = []
+    messages: list[str] = []
     database = Database(server.url, patience_s=5)
-    cache = PostgresStore(database, tmp_path).cache("embeddings", said.append)
+    cache = PostgresStore(database, tmp_path).cache("embeddings", messages.append)
     assert isinstance(cache, PostgresCache)
     cache.put_all({"a": b"1", "b": b"2", "c": b"3"}, "run")
     database.run("UPDATE memeval_entries SET value = 'xx' WHERE key <> 'c'")
     assert set(cache.get_all("abc")) == {"c"}
     assert cache.keys() == {"c"}
     cache.close()
-    assert "had a damaged entry" in said[0] and "had 2 damaged entries" in said[1]
+    assert "had a damaged entry" in messages[0] and "had 2 damaged entries" in messages[1]
     database.close()
 
 
@@ -234,8 +234,8 @@ def test_idle_connections_to_an_unreachable_server_are_closed(hurried: Server) -
 def test_all_requests_waiting_for_a_server_share_one_patience(
     hurried: Server, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
-    database.say, database.patience_s = said.append, 0.5
+    messages: list[str] = []
+    database.say, database.patience_s = messages.append, 0.5
 
     async def scene() -> list[object]:
         asked = [database.call(lambda: database.run("SELECT 1")) for _ in range(30)]
@@ -248,13 +248,13 @@ def test_all_requests_waiting_for_a_server_share_one_patience(
     # One request takes 0.4 s until it is cut, and the next connection attempt takes 3 s. One after
     # another they would take a minute and a half.
     assert time.monotonic() - began < 20
-    assert len(said) == 1
+    assert len(messages) == 1
     hurried.thaw()
     # Allows slow answers from here on: the server is no longer considered unreachable.
     monkeypatch.setattr(module, "ANSWER_S", 60)
     time.sleep(module.REST_S)
     assert database.run("SELECT 1") == [(1,)]
-    assert said[-1] == f"the store {hurried.url} is reachable again"
+    assert messages[-1] == f"the store {hurried.url} is reachable again"
 
 
 def test_cancelled_request_releases_a_lease_that_it_was_taking(

@@ -72,8 +72,8 @@ def items(turns: str, *, second: bool) -> Iterator[dict[str, Any]]:
             yield from ({**note, "chunk": int(number)} for note in notes[:MOST_PER_LINE])
 
 
-def line_items(speaker: str, said: str, *, second: bool) -> Iterator[dict[str, Any]]:
-    for sentence in _SENTENCE.findall(said):
+def line_items(speaker: str, message: str, *, second: bool) -> Iterator[dict[str, Any]]:
+    for sentence in _SENTENCE.findall(message):
         quote = sentence.strip()
         if len(quote.split()) < 4 or quote.endswith("?"):
             continue

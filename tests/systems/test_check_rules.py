@@ -84,7 +84,7 @@ def another_day(body: Any, reply: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("change", "rule", "told"),
+    ("change", "rule", "message"),
     [
         (every_chunk, "top_k is obeyed", "returned 40 results, but was asked for 2 at most"),
         (
@@ -100,14 +100,14 @@ def test_service_that_breaks_a_rule_is_reported_with_the_reason(
     service: ScriptedMemory,
     change: Callable[[Any, Any], Any],
     rule: str,
-    told: str,
+    message: str,
 ) -> None:
     service.change["search"] = change
-    assert told in outcome(rule, service).line
+    assert message in outcome(rule, service).line
 
 
 @pytest.mark.parametrize(
-    ("failures", "retries", "rule", "told"),
+    ("failures", "retries", "rule", "message"),
     [
         ([("POST", "/search", 500)] * 2, 0, "it answers with text", "failed at /search: HTTP 500"),
         ([("POST", "/search", 500)] * 2, 3, "no request fails", "repeated after: HTTP 500"),
@@ -119,10 +119,10 @@ def test_intermittent_failures_are_reported(
     failures: Sequence[tuple[str, str, int]],
     retries: int,
     rule: str,
-    told: str,
+    message: str,
 ) -> None:
     service.failures = [*failures]
-    assert told in outcome(rule, service, retries).line
+    assert message in outcome(rule, service, retries).line
 
 
 def unchanged(operation: str, body: Any) -> Any:
@@ -143,7 +143,7 @@ MEMORY = example()
 
 
 @pytest.mark.parametrize(
-    ("rule", "operation", "broken", "told"),
+    ("rule", "operation", "broken", "message"),
     [
         ("forgotten facts are gone", "forget", unchanged, "'greyhound' was found after for"),
         (
@@ -164,7 +164,11 @@ MEMORY = example()
     ],
 )
 def test_service_that_changes_too_little_or_too_much_is_reported(
-    service: ScriptedMemory, rule: str, operation: str, broken: Callable[[str, Any], Any], told: str
+    service: ScriptedMemory,
+    rule: str,
+    operation: str,
+    broken: Callable[[str, Any], Any],
+    message: str,
 ) -> None:
     seen: list[Any] = []
 
@@ -175,7 +179,7 @@ def test_service_that_changes_too_little_or_too_much_is_reported(
         return (broken if is_due else MEMORY.operate)(name, body)
 
     service.operate = operate
-    assert told in outcome(rule, service, operations=("forget", "correct")).line
+    assert message in outcome(rule, service, operations=("forget", "correct")).line
 
 
 def test_users_that_share_a_namespace_are_reported(service: ScriptedMemory) -> None:
@@ -185,8 +189,8 @@ def test_users_that_share_a_namespace_are_reported(service: ScriptedMemory) -> N
         return {} if is_further else MEMORY.operate(operation, body | {"namespace": name})
 
     service.operate = of_one
-    told = outcome("two users of one store do not mix", service).line
-    assert "'Odense', 'ribbon', which another user said, was found" in told
+    line = outcome("two users of one store do not mix", service).line
+    assert "'Odense', 'ribbon', which another user said, was found" in line
 
     def forgetting_all(operation: str, body: Any) -> Any:
         if operation == "forget":
@@ -194,14 +198,14 @@ def test_users_that_share_a_namespace_are_reported(service: ScriptedMemory) -> N
         return MEMORY.operate(operation, body)
 
     service.operate = forgetting_all
-    told = outcome("two users of one store do not mix", service, operations=("forget",)).line
-    assert "'ribbon' of one user is gone, as another one wanted it forgotten" in told
+    line = outcome("two users of one store do not mix", service, operations=("forget",)).line
+    assert "'ribbon' of one user is gone, as another one wanted it forgotten" in line
 
 
 def test_forgotten_chunk_that_returns_after_consolidation_is_reported() -> None:
     (check,) = [check for check in CHECKS if check.name == "forgotten facts are gone"]
-    told = asyncio.run(outcome_of(check, Marked())).line
-    assert "after consolidate(), 'greyhound' is back" in told
+    line = asyncio.run(outcome_of(check, Marked())).line
+    assert "after consolidate(), 'greyhound' is back" in line
 
 
 class Marked(Under):
@@ -285,8 +289,8 @@ def test_rules_about_search_results_are_not_shown_if_nothing_is_found(
 
 def test_html_reply_is_a_violation_in_one_line(service: ScriptedMemory) -> None:
     service.raw["search"] = b"<html>Gateway</html>"
-    told = outcome("it answers with text", service).line
-    assert "an HTML page instead of JSON" in told and "\n" not in told
+    line = outcome("it answers with text", service).line
+    assert "an HTML page instead of JSON" in line and "\n" not in line
 
 
 def leave(chunk: MemoryChunk) -> None:
@@ -298,11 +302,11 @@ def hang(chunk: MemoryChunk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ingest", "told"),
+    ("ingest", "message"),
     [(leave, "SystemExit: 3"), (hang, "did not finish within 0.1 s (system.timeout_s)")],
 )
 def test_system_that_exits_or_hangs_breaks_the_rule_as_it_fails_in_a_run(
-    ingest: Callable[[MemoryChunk], None], told: str
+    ingest: Callable[[MemoryChunk], None], message: str
 ) -> None:
     class Broken(Under):
         timeout_s = 0.1
@@ -314,11 +318,11 @@ def test_system_that_exits_or_hangs_breaks_the_rule_as_it_fails_in_a_run(
 
     result = asyncio.run(outcome_of(CHECKS[0], Broken()))
     assert (result.state, result.expected) == ("violated", "no error")
-    assert told in result.seen
+    assert message in result.seen
 
 
 @pytest.mark.parametrize(
-    ("rule", "method", "returned", "told"),
+    ("rule", "method", "returned", "message"),
     [
         ("no request fails", "health", {"asked": 1}, "in health: it must return an IngestHealth"),
         (
@@ -330,7 +334,7 @@ def test_system_that_exits_or_hangs_breaks_the_rule_as_it_fails_in_a_run(
     ],
 )
 def test_a_wrong_type_that_fails_a_run_breaks_a_rule(
-    rule: str, method: str, returned: object, told: str
+    rule: str, method: str, returned: object, message: str
 ) -> None:
     class Broken(Under):
         def build(self, parts: SystemContext) -> MemorySystem:
@@ -340,4 +344,4 @@ def test_a_wrong_type_that_fails_a_run_breaks_a_rule(
 
     (check,) = [check for check in CHECKS if check.name == rule]
     result = asyncio.run(outcome_of(check, Broken()))
-    assert result.state == "violated" and told in result.seen
+    assert result.state == "violated" and message in result.seen

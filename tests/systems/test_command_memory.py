@@ -81,8 +81,8 @@ def test_program_that_died_is_restarted_and_given_the_case_again(tmp_path: Path)
 def test_program_that_died_is_given_both_users_of_a_shared_store_again(tmp_path: Path) -> None:
     found: list[Retrieved] = []
 
-    async def search(of: SystemUnderTest) -> None:
-        system = of.start(of.parts(of.model()))
+    async def search(sut: SystemUnderTest) -> None:
+        system = sut.start(sut.parts(sut.model()))
         first, second = sample_chunks()[:2]
         said = [replace(first, user="user-2"), replace(second, user="user-1")]
         await ingest(watched(system), said, (), retain=1)
@@ -182,25 +182,25 @@ def test_missing_script_is_a_user_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"env": {"A": "{casedir}"}}, "unknown field in system.env.A 'casedir'. Did you mean: cas"),
         ({"env": {"A": 5}}, "system.env.A must be a string, but is '5'"),
         ({"environment": ["NOT_SET_AT_ALL"]}, "the environment variable NOT_SET_AT_ALL is not set"),
     ],
 )
-def test_mistakes_in_variables_are_one_line(settings: dict[str, Any], told: str) -> None:
+def test_mistakes_in_variables_are_one_line(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as raised:
         asked(Program("cat", **settings))
-    assert told in raised.value.message
+    assert message in raised.value.message
 
 
 def test_noise_is_counted_for_each_answer(tmp_path: Path) -> None:
-    async def ask(of: SystemUnderTest) -> None:
-        system = await of.fill_system()
+    async def ask(sut: SystemUnderTest) -> None:
+        system = await sut.fill_system()
         for _ in range(2):
             with metered(Ledger()) as ledger:
-                await of.ask(system, QUESTION)
+                await sut.ask(system, QUESTION)
 
             counted.append(ledger.remarks[NOISE])
 
@@ -226,7 +226,7 @@ def test_program_that_closes_its_output_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         (None, "system=command needs a program"),
         ("  ", "system=command needs a program"),
@@ -234,10 +234,10 @@ def test_program_that_closes_its_output_is_an_error(tmp_path: Path) -> None:
         ("/no/such/program", "'/no/such/program' can't be started: No such file or directory"),
     ],
 )
-def test_mistakes_in_the_command_are_one_line(command: str | None, told: str) -> None:
+def test_mistakes_in_the_command_are_one_line(command: str | None, message: str) -> None:
     with pytest.raises(UserError) as raised:
         asked(Program(command))  # type: ignore[arg-type]
-    assert told in raised.value.message
+    assert message in raised.value.message
 
 
 def test_edited_script_changes_the_identity_of_the_memory(tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ def test_aml_receives_messages_per_session_after_its_health_check(
 def test_a_session_that_is_imported_again_is_stored_again(aml: LeaderboardDouble) -> None:
     """The service drops a request whose id it has seen."""
 
-    async def import_twice(of: SystemUnderTest) -> None:
-        system = await of.fill_system()
+    async def import_twice(sut: SystemUnderTest) -> None:
+        system = await sut.fill_system()
         for chunk in sample_chunks():
             await watched(system).call("ingest", chunk)
 
@@ -178,7 +178,7 @@ def reply(**members: Any) -> Callable[[dict[str, Any]], Any]:
 
 
 @pytest.mark.parametrize(
-    ("contract", "operation", "answered", "told"),
+    ("contract", "operation", "answered", "message"),
     [
         ("aml", "add", reply(success=False), "success must be true, but is false"),
         (
@@ -217,7 +217,7 @@ def reply(**members: Any) -> Callable[[dict[str, Any]], Any]:
     ],
 )
 def test_invalid_reply_names_the_member(
-    contract: str, operation: str, answered: Any, told: str
+    contract: str, operation: str, answered: Any, message: str
 ) -> None:
     with DOUBLES[contract]() as service:
         setattr(service, operation, answered)
@@ -226,7 +226,7 @@ def test_invalid_reply_names_the_member(
 
     named = (
         f"the memory service at {service.address} sent a reply that does not match the schema: "
-        f"{told}"
+        f"{message}"
     )
     assert str(raised.value).startswith(named) and "\n" not in str(raised.value)
 
@@ -245,7 +245,7 @@ def test_a_health_check_that_is_cut_off_is_told_in_plain_words(aml: LeaderboardD
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"contract": "amll"}, "Did you mean: aml"),
         ({"contract": "aml", "answers": True}, "system.answers is only for"),
@@ -253,8 +253,8 @@ def test_a_health_check_that_is_cut_off_is_told_in_plain_words(aml: LeaderboardD
         ({"contract": "aml", "api_key_env": "NOT_SET_HERE"}, "NOT_SET_HERE is not set"),
     ],
 )
-def test_mistakes_in_settings_are_refused(settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(UserError, match=told):
+def test_mistakes_in_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         given = read_settings(HttpSettings, {"base_url": "http://127.0.0.1:9", **settings})
         HttpMemory.resolve_settings(given, has_language_model=False)
 

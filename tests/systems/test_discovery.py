@@ -259,8 +259,8 @@ def test_tools_that_cannot_be_identified_are_listed(tmp_path: Path) -> None:
     script.write_text(SERVER.format(store="frobnicate"), encoding="utf-8")
     with pytest.raises(UserError) as raised:
         of_command(f"{sys.executable} {script}")
-    told = "memeval can't tell which of its tools is system.store_tool: frobnicate, recall"
-    assert told in raised.value.message
+    message = "memeval can't tell which of its tools is system.store_tool: frobnicate, recall"
+    assert message in raised.value.message
     assert "check system=mcp system.store_tool=..." in raised.value.hints[0]
 
 

@@ -172,8 +172,8 @@ def forgotten(under: Served, about: str = "cedar") -> list[int | None]:
     """The results of two identical forget requests."""
     kept: list[int | None] = []
 
-    async def ask(of: SystemUnderTest) -> None:
-        system: Any = await of.fill_system()
+    async def ask(sut: SystemUnderTest) -> None:
+        system: Any = await sut.fill_system()
         request = ForgetRequest(words="Forget it.", about=about)
         kept.extend([await system.forget(request), await system.forget(request)])
 

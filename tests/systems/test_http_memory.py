@@ -179,20 +179,20 @@ REPLIES: list[tuple[str, Any, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("operation", "reply", "told"), REPLIES)
+@pytest.mark.parametrize(("operation", "reply", "message"), REPLIES)
 def test_reply_is_accepted_iff_it_matches_the_schema(
-    service: ScriptedMemory, operation: str, reply: Any, told: str | None
+    service: ScriptedMemory, operation: str, reply: Any, message: str | None
 ) -> None:
-    assert validator(f"{operation.title()}Reply").is_valid(reply) is (told is None)
+    assert validator(f"{operation.title()}Reply").is_valid(reply) is (message is None)
     service.change[operation] = lambda body, usual: reply
     served = Served(service.address, answers=operation == "answer")
-    if told is None:
+    if message is None:
         assert asked(served)[0].text
         return
 
     with pytest.raises(ModelError) as raised:
         asked(served)
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     assert (
         f"the memory service at {service.address} sent a reply that does not match the schema"
         in str(raised.value)
@@ -201,7 +201,7 @@ def test_reply_is_accepted_iff_it_matches_the_schema(
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "message"),
     [
         (
             {"text": "x", "turn_ids": ["s9:9"]},
@@ -215,12 +215,12 @@ def test_reply_is_accepted_iff_it_matches_the_schema(
     ],
 )
 def test_constraints_beyond_the_schema_are_checked(
-    service: ScriptedMemory, row: dict[str, Any], told: str
+    service: ScriptedMemory, row: dict[str, Any], message: str
 ) -> None:
     service.change["search"] = lambda body, usual: {"results": [row]}
     with pytest.raises(ModelError, match="does not match the schema") as raised:
         asked(Served(service.address))
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 # How replies are used
@@ -269,10 +269,10 @@ def test_chunks_are_sent_in_batches_and_in_order(service: ScriptedMemory) -> Non
 def test_ids_are_unique_across_cases_and_mapped_back(
     service: ScriptedMemory,
 ) -> None:
-    async def fill(of: SystemUnderTest) -> None:
+    async def fill(sut: SystemUnderTest) -> None:
         for case_id in ("first", "second"):
-            system = await of.fill_system(case=sample_case(case_id))
-            answers.append(await of.ask(system, QUESTION))
+            system = await sut.fill_system(case=sample_case(case_id))
+            answers.append(await sut.ask(system, QUESTION))
 
     answers: list[Answer] = []
     asyncio.run(play(fill, Served(service.address)))
@@ -299,21 +299,21 @@ def test_a_result_of_another_case_fails_the_question(
 
     service.change |= {"ingest": store, "search": find_first}
 
-    async def fill(of: SystemUnderTest) -> None:
-        first = await of.fill_system(case=sample_case("first", ("s1",)))
-        second = await of.fill_system(case=sample_case("second", ("s2",)))
-        assert (await of.ask(first, QUESTION)).retrieved, "its own"
+    async def fill(sut: SystemUnderTest) -> None:
+        first = await sut.fill_system(case=sample_case("first", ("s1",)))
+        second = await sut.fill_system(case=sample_case("second", ("s2",)))
+        assert (await sut.ask(first, QUESTION)).retrieved, "its own"
         with pytest.raises(MemoryServiceError) as raised:
-            await of.ask(second, QUESTION)
+            await sut.ask(second, QUESTION)
 
-        told.append(str(raised.value))
+        messages.append(str(raised.value))
 
-    told: list[str] = []
+    messages: list[str] = []
     asyncio.run(play(fill, Served(service.address)))
     expected = (
         "which memeval did not send for this case" if with_ids else "does not keep cases separate"
     )
-    assert expected in told[0]
+    assert expected in messages[0]
 
 
 @pytest.mark.parametrize(
@@ -383,8 +383,8 @@ def test_losses_that_a_service_reports_are_counted(service: ScriptedMemory) -> N
     service.change["ingest"] = lambda body, usual: {"lost": 1}
     healths: list[Any] = []
 
-    async def fill(of: SystemUnderTest) -> None:
-        healths.append((await of.fill_system()).health())
+    async def fill(sut: SystemUnderTest) -> None:
+        healths.append((await sut.fill_system()).health())
 
     asyncio.run(play(fill, Served(service.address, batch_size=4)))
     assert (healths[0].asked, healths[0].stored, healths[0].lost) == (12, 9, 3)
@@ -408,8 +408,8 @@ def test_case_is_reset_at_its_end_unless_forget_is_false(service: ScriptedMemory
 def test_case_is_reset_at_its_end_after_ctrl_c_too(
     service: ScriptedMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def interrupt(of: SystemUnderTest) -> None:
-        await of.fill_system()
+    async def interrupt(sut: SystemUnderTest) -> None:
+        await sut.fill_system()
         monkeypatch.setattr(in_flight, "closing", True)
 
     asyncio.run(play(interrupt, Served(service.address)))
@@ -460,8 +460,8 @@ def test_cases_share_the_limit_on_requests_and_the_connections(
 ) -> None:
     monkeypatch.setattr(remote, "_answered", set())
 
-    async def fill_five(of: SystemUnderTest) -> None:
-        await asyncio.gather(*(of.fill_system() for _ in range(5)))
+    async def fill_five(sut: SystemUnderTest) -> None:
+        await asyncio.gather(*(sut.fill_system() for _ in range(5)))
 
     with SlowMemory() as service:
         asyncio.run(play(fill_five, Served(service.address, max_concurrency=2)))
@@ -481,7 +481,7 @@ def test_refusal_names_url_path_and_status(service: ScriptedMemory, status: int)
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "message"),
     [
         (b"<html><body>Hello</body></html>", "an HTML page instead of JSON"),
         (b"[]", "not a JSON object"),
@@ -489,9 +489,9 @@ def test_refusal_names_url_path_and_status(service: ScriptedMemory, status: int)
         (b"{" * 100_000, "not JSON"),
     ],
 )
-def test_non_json_reply_is_reported(service: ScriptedMemory, raw: bytes, told: str) -> None:
+def test_non_json_reply_is_reported(service: ScriptedMemory, raw: bytes, message: str) -> None:
     service.raw["search"] = raw
-    with pytest.raises(ModelError, match=told):
+    with pytest.raises(ModelError, match=message):
         asked(Served(service.address))
 
 
@@ -550,7 +550,7 @@ def test_secrets_are_read_from_the_environment(
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"base_url": None}, "needs the URL of a memory service"),
         ({"base_url": "localhost"}, "system.base_url"),
@@ -561,19 +561,19 @@ def test_secrets_are_read_from_the_environment(
         ({"request_timeout_s": 0}, "system.request_timeout_s must be positive, but is 0"),
     ],
 )
-def test_mistakes_in_settings_are_one_line(settings: dict[str, Any], told: str) -> None:
+def test_mistakes_in_settings_are_one_line(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as raised:
         given = read_settings(HttpSettings, {"base_url": "http://localhost:1", **settings})
         HttpMemory.resolve_settings(given, has_language_model=False)
-    assert told in raised.value.message
+    assert message in raised.value.message
     assert "secret-word" not in raised.value.message and "s3cr3t" not in raised.value.message
 
 
 def test_answer_request_has_choices_and_instruction(service: ScriptedMemory) -> None:
     kept: list[Any] = []
 
-    async def ask(of: SystemUnderTest) -> None:
-        system = await of.fill_system()
+    async def ask(sut: SystemUnderTest) -> None:
+        system = await sut.fill_system()
         kept.append(
             await system.answer(Query("Which one?", choices=("red", "blue"), instruction="Pick."))  # type: ignore[misc]
         )

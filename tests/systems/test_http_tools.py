@@ -132,7 +132,7 @@ def test_empty_reply_counts_as_nothing_found(
 
 
 @pytest.mark.parametrize(
-    ("status", "reply", "told"),
+    ("status", "reply", "message"),
     [
         (500, {"error": "out of memory"}, "failed at /tools/find: HTTP 500"),
         (404, {"error": "no such path"}, "failed at /tools/find: HTTP 404"),
@@ -146,7 +146,7 @@ def test_empty_reply_counts_as_nothing_found(
     ],
 )
 def test_failing_service_fails_the_question(
-    status: int, reply: Any, told: str, service: ToolService
+    status: int, reply: Any, message: str, service: ToolService
 ) -> None:
     service.found = lambda _: (status, reply)
 
@@ -155,7 +155,7 @@ def test_failing_service_fails_the_question(
             await tools["find"].call(word="x")
         return str(raised.value)
 
-    assert told in with_tools(service, play)
+    assert message in with_tools(service, play)
 
 
 def test_text_from_another_case_fails_the_question(service: ToolService) -> None:
@@ -172,7 +172,7 @@ def test_text_from_another_case_fails_the_question(service: ToolService) -> None
 
 
 @pytest.mark.parametrize(
-    ("tools", "told"),
+    ("tools", "message"),
     [
         ([{"name": "find"}], "system.tools: Object missing required field `description`"),
         (
@@ -192,10 +192,10 @@ def test_text_from_another_case_fails_the_question(service: ToolService) -> None
         ),
     ],
 )
-def test_mistake_in_the_declaration_is_refused(tools: Any, told: str) -> None:
+def test_mistake_in_the_declaration_is_refused(tools: Any, message: str) -> None:
     with pytest.raises(UserError) as raised:
         read_settings(HttpSettings, {"base_url": "http://localhost:1", "tools": tools})
-    assert told in raised.value.message
+    assert message in raised.value.message
 
 
 def test_reader_needs_a_read_only_tool() -> None:

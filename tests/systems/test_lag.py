@@ -51,10 +51,10 @@ def lag_of(after: float, *, patience_s: float = 600.0) -> tuple[Lag, Clock, int]
     def find(body: Any, reply: Any) -> Any:
         return reply if clock.now - written[0] >= after else {**reply, "results": []}
 
-    async def measure(of: SystemUnderTest) -> None:
+    async def measure(sut: SystemUnderTest) -> None:
         lags.append(
             await measure_lag(
-                of, "ferry", patience_s=patience_s, clock=lambda: clock.now, sleep=clock.sleep
+                sut, "ferry", patience_s=patience_s, clock=lambda: clock.now, sleep=clock.sleep
             )
         )
 

@@ -341,7 +341,7 @@ def test_unreported_usage_stays_unknown(server: LettaDouble, build: Builder) -> 
 
 
 @pytest.mark.parametrize(
-    ("events", "told"),
+    ("events", "message"),
     [
         (
             [
@@ -366,11 +366,11 @@ def test_unreported_usage_stays_unknown(server: LettaDouble, build: Builder) -> 
     ],
 )
 def test_missing_answer_fails_the_question(
-    server: LettaDouble, build: Builder, events: list[dict[str, Any]], told: str
+    server: LettaDouble, build: Builder, events: list[dict[str, Any]], message: str
 ) -> None:
     driver = remembering(build)
     server.events = Events(events)
-    with pytest.raises(ModelError, match=told):
+    with pytest.raises(ModelError, match=message):
         driver.ask(QUESTION)
     assert server.conversations == {}
 
@@ -403,16 +403,16 @@ def test_persistent_failure_is_given_up(server: LettaDouble) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "waited"), [("-5", 0.0), ("nan", 1.0), ("2s", 2.0), ("86400", 60.0)]
+    ("message", "waited"), [("-5", 0.0), ("nan", 1.0), ("2s", 2.0), ("86400", 60.0)]
 )
 def test_retry_after_is_respected_within_limits(
-    server: LettaDouble, said: str, waited: float
+    server: LettaDouble, message: str, waited: float
 ) -> None:
     waits: list[float] = []
     agent = Agent(server.address, None, waits.append)
     agent.create("case", "a/b", "c/d", "I answer.")
     agent.remember([])
-    server.failures, server.retry_after = [("POST", "/messages", 503)], said
+    server.failures, server.retry_after = [("POST", "/messages", 503)], message
     agent.ask("hello")
     assert waits == [waited]
     agent.close()

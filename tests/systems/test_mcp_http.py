@@ -101,7 +101,7 @@ async def _calls(double: McpDouble, count: int) -> list[ToolReply | BaseExceptio
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "message"),
     [
         (hang_up, r"disconnected without|reset|closed"),
         (break_off, r"incomplete chunked read|reset|closed"),
@@ -112,13 +112,13 @@ async def _calls(double: McpDouble, count: int) -> list[ToolReply | BaseExceptio
     ],
 )
 def test_death_of_a_server_is_noticed_immediately_and_not_a_tool_error(
-    fault: Fault, told: str
+    fault: Fault, message: str
 ) -> None:
     with McpDouble("tools/call", fault) as double:
         (error,) = asyncio.run(_calls(double, 1))
 
     assert isinstance(error, ModelError) and not isinstance(error, ToolError), error
-    assert re.search(told, str(error)), error
+    assert re.search(message, str(error)), error
     assert double.address not in str(error)
 
 
@@ -130,18 +130,18 @@ def test_dead_connection_fails_all_open_calls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "message"),
     [
         (replying(200, b"<html>Sign in</html>", "text/html"), "Unexpected content type: text/html"),
         (replying(200, b'{"found": 1}'), "does not fit MCP"),
         (replying(200, b"{" * 10_000), "does not fit MCP"),
     ],
 )
-def test_unreadable_reply_fails_its_call_immediately(fault: Fault, told: str) -> None:
+def test_unreadable_reply_fails_its_call_immediately(fault: Fault, message: str) -> None:
     with McpDouble("tools/call", fault) as double:
         (error,) = asyncio.run(_calls(double, 1))
 
-    assert isinstance(error, ToolError) and told in str(error)
+    assert isinstance(error, ToolError) and message in str(error)
 
 
 @pytest.mark.parametrize("method", ["initialize", "tools/list"])
@@ -154,10 +154,10 @@ def test_server_that_fails_at_startup_is_not_waited_for(method: str, fault: Faul
 
 
 def test_a_url_of_no_mcp_server_is_reported_with_its_status() -> None:
-    told = "the server can't be reached: it replied 404"
+    message = "the server can't be reached: it replied 404"
     with (
         McpDouble("initialize", replying(404, b"{}")) as double,
-        pytest.raises(UserError, match=told),
+        pytest.raises(UserError, match=message),
     ):
         asyncio.run(_calls(double, 1))
 

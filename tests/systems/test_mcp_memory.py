@@ -119,18 +119,18 @@ def _wait_for(port: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"command": "/no/such/server"}, "No such file or directory"),
         ({"command": f"{sys.executable} -c 'raise SystemExit(\"out of memory\")'"}, "out of memor"),
         ({"url": "http://127.0.0.1:9/mcp"}, "can't be reached"),
     ],
 )
-def test_missing_server_is_a_user_error(settings: dict[str, Any], told: str) -> None:
+def test_missing_server_is_a_user_error(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as raised:
         asked(Mcp(**EXAMPLE, **settings))
-    assert told in raised.value.message and "\n" not in raised.value.message
-    is_started = "out of memor" in told
+    assert message in raised.value.message and "\n" not in raised.value.message
+    is_started = "out of memor" in message
     assert any("system.environment" in hint for hint in raised.value.hints) == is_started
 
 
@@ -252,7 +252,7 @@ def test_one_text_block_is_split_into_results(serve: Callable[..., None]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("items", "told"),
+    ("items", "message"),
     [
         ("removed", None),
         (
@@ -264,20 +264,20 @@ def test_one_text_block_is_split_into_results(serve: Callable[..., None]) -> Non
     ],
 )
 def test_wrong_path_of_items_is_an_error_and_not_an_unsupported_forget(
-    serve: Callable[..., None], items: str, told: str | None
+    serve: Callable[..., None], items: str, message: str | None
 ) -> None:
     serve(lambda texts: '{"removed": 2, "of": null}')
     found = {"query": "{about}", "limit": 10}
     under = here(forget_tool="search_for", forget_arguments=found, items=items)
 
-    async def forget(of: SystemUnderTest) -> None:
-        system: Any = await of.fill_system()
+    async def forget(sut: SystemUnderTest) -> None:
+        system: Any = await sut.fill_system()
         request = ForgetRequest(words="Forget it.", about="cedar")
-        if told is None:
+        if message is None:
             assert await system.forget(request) == 2
             return
 
-        with pytest.raises(MemoryServiceError, match=re.escape(told)):
+        with pytest.raises(MemoryServiceError, match=re.escape(message)):
             await system.forget(request)
 
     asyncio.run(play(forget, under))
@@ -321,7 +321,7 @@ def test_text_of_a_tool_that_declares_a_string_is_read_as_that_of_any_other(
 
 
 @pytest.mark.parametrize(
-    ("returned", "settings", "told"),
+    ("returned", "settings", "message"),
     [
         ("no JSON", {"results": "found"}, "text that is not JSON"),
         (
@@ -333,12 +333,12 @@ def test_text_of_a_tool_that_declares_a_string_is_read_as_that_of_any_other(
     ],
 )
 def test_invalid_result_is_a_one_line_error(
-    serve: Callable[..., None], returned: str, settings: dict[str, Any], told: str
+    serve: Callable[..., None], returned: str, settings: dict[str, Any], message: str
 ) -> None:
     serve(lambda texts: returned)
     with pytest.raises(ModelError) as raised:
         asked(here(**settings))
-    assert told in str(raised.value) and "\n" not in str(raised.value)
+    assert message in str(raised.value) and "\n" not in str(raised.value)
 
 
 def test_failing_tool_is_an_error(serve: Callable[..., None]) -> None:
@@ -351,7 +351,7 @@ def test_failing_tool_is_an_error(serve: Callable[..., None]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"store_tool": "stor"}, "unknown tool in system.store_tool 'stor'. Did you mean: store?"),
         (
@@ -361,16 +361,16 @@ def test_failing_tool_is_an_error(serve: Callable[..., None]) -> None:
     ],
 )
 def test_configured_tools_are_checked_against_the_server(
-    serve: Callable[..., None], settings: dict[str, Any], told: str
+    serve: Callable[..., None], settings: dict[str, Any], message: str
 ) -> None:
     serve(lambda texts: [])
     with pytest.raises(UserError) as raised:
         asked(here(**settings))
-    assert told in raised.value.message
+    assert message in raised.value.message
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({}, "system=mcp needs either system.command or system.url"),
         ({"command": "a", "url": "http://localhost"}, "needs either system.command or system.url"),
@@ -385,10 +385,10 @@ def test_configured_tools_are_checked_against_the_server(
         ({"headers": {"X": "not a name"}}, "must be the name of an environment variable"),
     ],
 )
-def test_mistakes_in_settings_are_one_line(settings: dict[str, Any], told: str) -> None:
+def test_mistakes_in_settings_are_one_line(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as raised:
         McpMemory.resolve_settings(read_settings(McpSettings, settings), has_language_model=False)
-    assert told in raised.value.message
+    assert message in raised.value.message
 
 
 def test_tool_may_declare_null_required_arguments() -> None:
@@ -471,17 +471,17 @@ def test_a_result_that_was_stored_for_another_case_fails_the_question(
     monkeypatch.setattr(McpService, "_check_isolated", passed)
     serve(lambda texts: json.dumps({"found": texts[:2]}), kept=[])
 
-    async def fill(of: SystemUnderTest) -> None:
-        await of.fill_system(case=sample_case("first", ("s1",)))
-        second = await of.fill_system(case=sample_case("second", ("s2",)))
+    async def fill(sut: SystemUnderTest) -> None:
+        await sut.fill_system(case=sample_case("first", ("s1",)))
+        second = await sut.fill_system(case=sample_case("second", ("s2",)))
         with pytest.raises(MemoryServiceError) as raised:
-            await of.ask(second, "What?")
+            await sut.ask(second, "What?")
 
-        told.append(str(raised.value))
+        errors.append(str(raised.value))
 
-    told: list[str] = []
+    errors: list[str] = []
     asyncio.run(play(fill, here(results="found")))
-    assert "results[0] repeats word for word a text from another case: 'ilse i adopted" in told[0]
+    assert "results[0] repeats word for word a text from another case: 'ilse i adopted" in errors[0]
 
 
 # What servers say instead of results
@@ -590,8 +590,8 @@ def test_real_server_is_recognised_by_its_command() -> None:
     recipe = yaml.safe_load(RECIPE.read_text(encoding="utf-8"))
     command = f"node {SERVER / 'index.js'}"
     option = asyncio.run(option_of_command(command, {}))
-    told = ("store_tool", "search_tool", "results", "result_text", "dump_tool")
-    assert {name: option[name] for name in told} == {name: recipe[name] for name in told}
+    names = ("store_tool", "search_tool", "results", "result_text", "dump_tool")
+    assert {name: option[name] for name in names} == {name: recipe[name] for name in names}
     assert option["env"] == {"MEMORY_FILE_PATH": "{case_dir}/memory"}
     # The proposed option works.
     shown = Mcp(**{name: value for name, value in option.items() if name != "defaults"})
@@ -700,8 +700,8 @@ for line in sys.stdin:
         sys.exit("segfault")
     reply = {"result": {"content": [{"type": "text", "text": "short"}]}}
     if asked["method"] == "initialize":
-        told = {"protocolVersion": of["protocolVersion"], "capabilities": {"tools": {}}}
-        reply = {"result": {**told, "serverInfo": {"name": "odd", "version": "1"}}}
+        agreed = {"protocolVersion": of["protocolVersion"], "capabilities": {"tools": {}}}
+        reply = {"result": {**agreed, "serverInfo": {"name": "odd", "version": "1"}}}
     elif asked["method"] == "tools/list":
         names = ("busy", "lacks", "sound", "dies")
         reply = {"result": {"tools": [{"name": name, "inputSchema": {}} for name in names]}}
@@ -731,8 +731,8 @@ def test_only_a_server_that_has_ended_fails_the_question(tmp_path: Path) -> None
     assert lacks.is_error
     assert lacks.text.endswith("failed: the reply does not fit MCP: content: Field required")
     assert sound.text == "short"
-    for told in (first, second):
-        assert told.endswith(
+    for message in (first, second):
+        assert message.endswith(
             "the server ended with status 1 during this case; last line of stderr: segfault"
         )
 
@@ -749,8 +749,8 @@ for line in sys.stdin:
     name = asked.get("params", {}).get("name")
     reply, encoding = {**head, "result": sound}, "utf-8"
     if asked["method"] == "initialize":
-        told = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {}}
-        reply["result"] = {**told, "serverInfo": {"name": "odd", "version": "1"}}
+        agreed = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {}}
+        reply["result"] = {**agreed, "serverInfo": {"name": "odd", "version": "1"}}
         encoding = ENCODING
     elif asked["method"] == "tools/list":
         names = ("logs", "array", "latin", "mark", "empty", "text")
@@ -787,8 +787,8 @@ def test_a_call_whose_reply_is_not_json_rpc_names_the_line_that_the_server_wrote
     logs, *failed = asyncio.run(with_tools_of(tmp_path, source, use, request_timeout_s=2))
     assert logs.text == "café" and not logs.is_error
     assert all(result.is_error for result in failed)
-    told = "did not reply within 2 s, but wrote a line that is not JSON-RPC in UTF-8: "
-    lines = [result.text.partition(told)[2] for result in failed]
+    message = "did not reply within 2 s, but wrote a line that is not JSON-RPC in UTF-8: "
+    lines = [result.text.partition(message)[2] for result in failed]
     object_start = '{"jsonrpc": "2.0"'
     starts = [f"[{object_start}", object_start, f"\\ufeff{object_start}", *[object_start] * 2]
     for line, start in zip(lines, starts, strict=True):

@@ -227,7 +227,7 @@ def test_text_from_another_case_fails_the_question() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"tools": {"allow": ["fnd"]}}, "unknown tool in system.tools.allow 'fnd'. Did you mean"),
         ({"namespace_argument": "case"}, "the MCP server has no usable tool with the argument"),
@@ -235,14 +235,14 @@ def test_text_from_another_case_fails_the_question() -> None:
     ],
 )
 @pytest.mark.usefixtures("served")
-def test_selection_without_any_tool_is_refused(settings: dict[str, Any], told: str) -> None:
+def test_selection_without_any_tool_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as raised:
         with_tools(names, **settings)
-    assert told in raised.value.message
+    assert message in raised.value.message
 
 
 @pytest.mark.parametrize(
-    ("settings", "use", "told"),
+    ("settings", "use", "message"),
     [
         (NAMED, ("direct", "tools"), "needs system.search_tool"),
         (NAMED, ("tools", "chunks"), "needs system.store_tool"),
@@ -256,14 +256,14 @@ def test_selection_without_any_tool_is_refused(settings: dict[str, Any], told: s
     ],
 )
 def test_reader_and_writer_need_their_settings(
-    settings: dict[str, Any], use: tuple[str, str], told: str | None
+    settings: dict[str, Any], use: tuple[str, str], message: str | None
 ) -> None:
     read = read_settings(McpSettings, settings)
-    if told is None:
+    if message is None:
         McpMemory.check_use(read, reader=use[0], writer=use[1])
         return
 
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         McpMemory.check_use(read, reader=use[0], writer=use[1])
 
 

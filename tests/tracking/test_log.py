@@ -239,8 +239,8 @@ def test_runs_logged_concurrently_by_two_processes_are_logged_once(
         )
         for share in shares
     ]
-    said = [process.communicate(timeout=300)[1] for process in processes]
-    assert said == ["", ""]
+    output = [process.communicate(timeout=300)[1] for process in processes]
+    assert output == ["", ""]
     assert sorted(run.data.params["top_k"] for run in runs(store)) == ["1", "2", "3", "4"]
 
 

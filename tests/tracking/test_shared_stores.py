@@ -302,7 +302,7 @@ def test_foreign_database_is_refused_before_the_run_in_two_lines(tmp_path: Path)
     another_program(file)
     done = memeval(tmp_path / "home", *CELL, f"tracking.uri=sqlite:///{file}")
     assert done.status == 2
-    assert "another program's database" in done.told and len(done.err.splitlines()) == 2
+    assert "another program's database" in done.message and len(done.err.splitlines()) == 2
     assert not list((tmp_path / "home").glob("outputs/runs/*"))
 
 

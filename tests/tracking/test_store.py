@@ -89,9 +89,9 @@ def test_concurrent_first_starts_create_one_complete_store(tmp_path: Path) -> No
         )
         for _ in range(2)
     ]
-    said = [process.communicate(timeout=300)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], said
-    assert said == ["", ""], "MLflow chatters"
+    output = [process.communicate(timeout=300)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], output
+    assert output == ["", ""], "MLflow chatters"
     database = tmp_path / "mlruns" / "mlflow.db"
     with sqlite3.connect(database) as connection:
         assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
@@ -224,7 +224,7 @@ def test_damaged_database_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "cause"),
+    ("message", "cause"),
     [
         ("(sqlite3.OperationalError) database is locked", "another process locked it"),
         ("[Errno 28] No space left on device", "the disk is full"),
@@ -241,12 +241,12 @@ def test_damaged_database_is_reported(tmp_path: Path) -> None:
         ("something new\nin two lines", "something new in two lines"),
     ],
 )
-def test_causes_of_store_errors_are_named(said: str, cause: str) -> None:
+def test_causes_of_store_errors_are_named(message: str, cause: str) -> None:
     with (
         pytest.raises(WorldError, match=f"MLflow store x: {cause}"),
         store_errors(TrackingStore("x", None)),
     ):
-        raise OSError(said)
+        raise OSError(message)
 
 
 class Home:
