@@ -71,7 +71,7 @@ The commands of this section take settings: `group=option` and `field=value` ([c
 def reference() -> str:
     """The whole page."""
     usage_of_memeval = usage_of_all().partition("\n\n")[2].strip("\n")
-    parts = [HEAD.format(usage=usage_of_memeval), COMPOSED, "## Commands with options of their own"]
+    parts = [HEAD.format(usage=usage_of_memeval), COMPOSED, "## Commands with their own options"]
     for name in COMMANDS:
         if name in OWN_HELP:
             parts += command(name)

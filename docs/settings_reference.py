@@ -1,6 +1,6 @@
 """Writes docs/settings_reference.md from conf/: `python docs/settings_reference.py`.
 
-An option's file describes the option in its first comment, and each field in the comment behind it.
+An option's file describes the option in its first comment, and each field in the comment after it.
 The stage that another value repeats is read from the code.
 """
 
@@ -191,7 +191,7 @@ def fields_of(path: Path, group: str) -> Iterator[Field]:
 
 @cache
 def comments_of(path: Path) -> dict[str, str]:
-    """The comment behind each field, by its dotted name."""
+    """The comment after each field, by its dotted name."""
     comments: dict[str, str] = {}
     parents: list[tuple[int, str]] = []
     for line in lines_of(path):

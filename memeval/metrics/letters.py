@@ -98,20 +98,10 @@ def read_letters(
     parts = [text[mark.end() :] for mark in reversed(marks)] + [text]
 
     for part in parts:
-        # The pattern also matches nothing, so there is always a match.
-        start = part[_LEAD.match(part).end() :]  # type: ignore[union-attr]
-        labels = []
-        if multi_select:
-            labels = _labels_of_lines(start)
-        if not labels:
-            with_texts = _labelled_texts(start, choices)
-            if with_texts is not None:
-                return with_texts
-
-            labels = _labels_of_list(start)
-        if labels:
-            if found := _positions(labels, len(choices)):
-                return found
+        chosen = _by_labels(part, choices, multi_select)
+        if chosen:
+            return chosen
+        if chosen is not None:
             break
 
     # A text much longer than all the choices does not consist of them.
@@ -137,6 +127,21 @@ def jaccard(chosen: Collection[Hashable], right: Collection[Hashable]) -> float:
         return 1.0
 
     return len(set(chosen) & set(right)) / len(either)
+
+
+def _by_labels(part: str, choices: Sequence[str], multi_select: bool) -> tuple[int, ...] | None:
+    """Positions of the labels after a mark; empty if they can't be read, None if there are none."""
+    # The pattern also matches nothing, so there is always a match.
+    start = part[_LEAD.match(part).end() :]  # type: ignore[union-attr]
+    if multi_select and (labels := _labels_of_lines(start)):
+        return _positions(labels, len(choices))
+
+    with_texts = _labelled_texts(start, choices)
+    if with_texts is not None:
+        return with_texts
+
+    labels = _labels_of_list(start)
+    return _positions(labels, len(choices)) if labels else None
 
 
 def _labels_of_list(text: str) -> list[str]:
@@ -199,16 +204,11 @@ def _labels_of_lines(text: str) -> list[str]:
     return [match[1] for match in matches]
 
 
-def _positions(runs: Sequence[str], count: int) -> tuple[int, ...] | None:
-    """Positions of the labels; None if one is out of range, or a run contains one twice, or there
-    are no labels.
-    """
-    if not runs or any(len(set(run)) < len(run) for run in runs):
-        return None
-
+def _positions(runs: Sequence[str], count: int) -> tuple[int, ...]:
+    """Positions of the labels; empty if one is out of range, or a run contains one twice."""
     positions = {ord(label) - ord("A") for label in "".join(runs).upper()}
-    if max(positions) >= count:
-        return None
+    if max(positions) >= count or any(len(set(run)) < len(run) for run in runs):
+        return ()
 
     return tuple(sorted(positions))
 
