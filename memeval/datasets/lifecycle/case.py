@@ -1,7 +1,7 @@
 """Builds one case: facts that are stated, changed and deleted, and its questions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 from typing import Literal
@@ -82,26 +82,20 @@ class Fact(Struct, frozen=True):
     sentence: str = ""
 
 
-@dataclass
 class CaseBuilder:
     """A case under construction."""
 
-    number: int
-    settings: LifecycleSettings
-    rng: Random = field(init=False)
-    language: Language = field(init=False)
-    lines: list[list[tuple[str, str]]] = field(init=False)
-    """Speaker and text of each turn, by session."""
-    questions: list[EvalQuestion] = field(default_factory=list)
-    operations: list[EvalOperation] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.code = language_of(self.number, self.settings)
+    def __init__(self, number: int, settings: LifecycleSettings) -> None:
+        self.number, self.settings = number, settings
+        self.code = language_of(number, settings)
         self.language = WORDS.languages[self.code]
-        self.rng = Random(f"lifecycle/{self.settings.seed}/{self.number}")
+        self.rng = Random(f"lifecycle/{settings.seed}/{number}")
         self.values = Values(self.rng, self.code)
-        self.lines = [[] for _ in range(SESSIONS)]
+        self.questions: list[EvalQuestion] = []
+        self.operations: list[EvalOperation] = []
+        self.names: set[str] = set()
+        self.lines: list[list[tuple[str, str]]] = [[] for _ in range(SESSIONS)]
+        """Speaker and text of each turn, by session."""
         days = int(self.rng.random() * 100)
         self.start = datetime(2023, 1, 9, 10) + timedelta(days=days)
 
