@@ -144,7 +144,8 @@ def test_repeats_make_labels_no_more_certain_than_the_accuracy(
     result = json.loads(command("judge", "calibrate", run.key, "--labels", path, "--json")[1])
     accuracy = scored_mean([own[0] for own in scores.values()], [*range(8), *range(8)])
     assert accuracy is not None and result["labels"] == 48
-    assert (result["low"], result["high"]) == pytest.approx((accuracy.low, accuracy.high))
+    own = (result["low"], result["high"], result["se"])
+    assert own == pytest.approx((accuracy.low, accuracy.high, accuracy.se))
 
 
 def test_estimated_error_of_zero_gives_no_interval(home: Path, command: Command) -> None:

@@ -89,6 +89,12 @@ def test_no_canary_mentions_a_value_by_which_a_question_is_judged() -> None:
     assert "behind" in words
 
 
+def test_no_canary_mentions_a_word_of_more_than_30_letters() -> None:
+    plain = case((f"{'x' * 31} {'y' * 30}",))
+    words = " ".join(turn.text for turn in added(plant(plain, 5, seed=1), plain))
+    assert "y" * 30 in words and "x" * 31 not in words
+
+
 def test_seed_and_case_decide_what_is_planted() -> None:
     planted = plant(case(), 3, seed=0)
     assert planted == plant(case(), 3, seed=0)

@@ -280,6 +280,9 @@ def test_each_file_of_a_folder_has_its_own_url_and_hash(
     (tmp_path / "folder/c.json").write_bytes(b"other")
     with pytest.raises(UserError, match=r"c\.json already exists, and is not the registered file"):
         fetch(info, tmp_path)
+    other = sha256(b"other").hexdigest()
+    problem = f"c.json: sha256 is {other}, not {file.sha256}"
+    assert verify(info, tmp_path).problems == (problem,)
     (tmp_path / "folder/c.json").unlink()
     with pytest.raises(WorldError, match="returned a different file"):
         fetch(replace(info, files=(file, replace(file, name="c.json", sha256="0" * 64))), tmp_path)
@@ -307,6 +310,14 @@ def test_git_blob_pins_a_file_without_a_known_sha256(
 
     fetch(info, tmp_path)
     assert (folder / "b").read_bytes() == BODY and len(faults.ranges) == 2
+    assert verify(info, tmp_path).right
+
+    (folder / "a").write_bytes(b"other")
+    (folder / "b").unlink()
+    assert verify(info, tmp_path).problems == (
+        f"a: git blob is {blob_of(b'other')}, not {blob_of(BODY)}",
+        "b is missing",
+    )
 
 
 def test_settings_select_which_files_are_fetched(

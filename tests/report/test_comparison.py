@@ -21,7 +21,7 @@ from memeval.report.comparison import (
     judged_by,
     shorten,
 )
-from memeval.report.differences import differing_settings, labels
+from memeval.report.differences import differing_settings, labels, unique_labels
 from memeval.results import RunSummary
 from memeval.results.judge import JudgeIdentity
 
@@ -231,6 +231,11 @@ def test_compression_is_labelled_with_its_name() -> None:
 def test_label_of_a_single_run_is_its_name() -> None:
     assert labels([summary("bm25")]) == ["bm25 turn k=10 never keyword short extractive"]
     assert labels([summary("bm25", 5), summary("bm25", 10)]) == ["k=5", "k=10"]
+
+
+def test_equal_labels_end_with_the_key_of_their_run() -> None:
+    runs = [summary("rag"), summary("bm25", run_key="1" * 12), summary("bm25", run_key="2" * 12)]
+    assert unique_labels(["rag", "bm25", "bm25"], runs) == ["rag", "bm25 111111", "bm25 222222"]
 
 
 def test_imported_files_with_the_same_name_are_labelled_by_folder() -> None:
