@@ -23,9 +23,9 @@ from ports import free_port
 from memeval.errors import ModelError
 from memeval.llm.budget import Budget, SpendingLimits
 from memeval.llm.endpoint import UNSOUND_TRIES, Endpoint, EndpointReply, EndpointSettings, as_object
-from memeval.llm.faults import FaultKind, connection_setback, unsound_setback
+from memeval.llm.faults import FaultKind, Setback, connection_setback, unsound_setback
 from memeval.llm.metering import Ledger, metered
-from memeval.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S
+from memeval.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S, Backoff, Outage
 from memeval.llm.reply.body import CutReplyError, UnsoundReplyError
 from memeval.llm.reply.chat import read_chat
 from memeval.llm.retry_after import retry_after
@@ -266,6 +266,29 @@ def test_in_an_outage_all_pause_and_one_probes(serve: Serve) -> None:
     # call at a time is tried, each after its own wait.
     assert 20 - 16 <= len(time.waits) <= 20
     assert time.now > 1.0
+
+
+def test_the_next_outage_is_probed_after_one_that_an_answer_ended() -> None:
+    async def play() -> list[bool]:
+        time, probes = Time(), []
+        outage = Outage("a", 300.0, clock=time, sleep=time.sleep, backoff=Backoff(), say=None)
+        for is_answered in (True, False):
+            limited = Setback("HTTP 429", FaultKind.LIMITED, retry_after_s=9.0)
+            outage.note_failure(limited, sent_at=time.now, probe=False)
+            entering = asyncio.create_task(outage.enter())
+            # The first caller pauses, and an answer to an earlier call opens the gate.
+            await asyncio.sleep(0)
+            if is_answered:
+                outage.note_success()
+
+            for _ in range(9):
+                await asyncio.sleep(0)
+
+            probes.append(entering.done() and entering.result())
+
+        return probes
+
+    assert asyncio.run(play()) == [False, True]
 
 
 def test_calls_waiting_for_a_slot_of_a_rate_limited_endpoint_are_not_sent(
