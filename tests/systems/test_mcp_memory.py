@@ -780,14 +780,25 @@ for line in sys.stdin:
 def test_a_call_whose_reply_is_not_json_rpc_names_the_line_that_the_server_wrote(
     tmp_path: Path,
 ) -> None:
-    async def use(*tools: Tool) -> list[Any]:
-        return [await tool.call() for tool in tools]
-
     source = MISREAD.replace("ENCODING", "'utf-8'")
-    logs, *failed = asyncio.run(with_tools_of(tmp_path, source, use, request_timeout_s=2))
+
+    async def call(number: int) -> Any:
+        async def use(*tools: Tool) -> list[Any]:
+            return [await tools[number].call()]
+
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (result,) = await with_tools_of(folder, source, use, request_timeout_s=3)
+        return result
+
+    # Side by side, with a server each: a call without a reply takes its whole time limit.
+    async def results() -> list[Any]:
+        return await asyncio.gather(*map(call, range(6)))
+
+    logs, *failed = asyncio.run(results())
     assert logs.text == "café" and not logs.is_error
     assert all(result.is_error for result in failed)
-    message = "did not reply within 2 s, but wrote a line that is not JSON-RPC in UTF-8: "
+    message = "did not reply within 3 s, but wrote a line that is not JSON-RPC in UTF-8: "
     lines = [result.text.partition(message)[2] for result in failed]
     object_start = '{"jsonrpc": "2.0"'
     starts = [f"[{object_start}", object_start, f"\\ufeff{object_start}", *[object_start] * 2]
@@ -795,11 +806,19 @@ def test_a_call_whose_reply_is_not_json_rpc_names_the_line_that_the_server_wrote
         assert line.startswith(start)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_a_server_that_does_not_write_utf_8_is_refused(tmp_path: Path, encoding: str) -> None:
-    source = MISREAD.replace("ENCODING", f"'{encoding}'")
-    with pytest.raises(UserError, match="session within 2 s, but wrote a line that is not JSON"):
-        asyncio.run(with_tools_of(tmp_path, source, _no_calls, request_timeout_s=2))
+def test_a_server_that_does_not_write_utf_8_is_refused(tmp_path: Path) -> None:
+    async def open_session(encoding: str) -> None:
+        folder = tmp_path / encoding
+        folder.mkdir()
+        source = MISREAD.replace("ENCODING", f"'{encoding}'")
+        told = "session within 2 s, but wrote a line that is not JSON"
+        with pytest.raises(UserError, match=told):
+            await with_tools_of(folder, source, _no_calls, request_timeout_s=2)
+
+    async def open_all() -> None:
+        await asyncio.gather(*map(open_session, ("utf-16", "utf-16-le", "utf-16-be")))
+
+    asyncio.run(open_all())
 
 
 async def _no_calls(*_: Tool) -> list[Any]:
