@@ -120,4 +120,5 @@ def _letter_width(one: str) -> float:
 
 def _pixels(panel: Panel, width: int, x: float, y: float) -> tuple[float, float]:
     """Pixels from the left and from the top."""
-    return panel.across.at(x) / 100 * width, (100 - panel.up.at(y)) / 100 * HEIGHT
+    right, up = panel.at(x, y)
+    return right / 100 * width, (100 - up) / 100 * HEIGHT

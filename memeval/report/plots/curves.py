@@ -20,7 +20,7 @@ from memeval.report.plots.model import (
     mark_of,
     name_datasets,
     styles_of,
-    wrap_title,
+    title_of_cells,
 )
 from memeval.results import RunSummary
 from memeval.text.names import file_name
@@ -142,11 +142,8 @@ def curve_plot(curves: Curves) -> Plot:
     legend = {name: curves.styles[name] for name in reversed(worst_first)}
 
     title = f"accuracy against {curves.setting}, {name_datasets(curves.cells)}"
-    if not all(cell.valid for cell in curves.cells):
-        title += "; hollow: INVALID"
-
     return Plot(
-        title=wrap_title(title, width=86),
+        title=title_of_cells(title, curves.cells),
         panels=[[curve_panel(curves)]],
         width=8.4,
         height=4.6,

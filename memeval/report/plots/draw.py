@@ -15,6 +15,7 @@ from threading import RLock
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -29,7 +30,6 @@ from memeval.report.plots.labelling import PlotArea, needs_line, place_name
 from memeval.report.plots.model import (
     GREY,
     INK,
-    Axis,
     Mark,
     MarkStyle,
     MatrixCell,
@@ -218,98 +218,82 @@ def set_ticks(axes: Axes, panel: Panel) -> None:
 
 def draw_contents(axes: Axes, panel: Panel) -> None:
     """Draws the contents between the axes."""
-    across, up = panel.across, panel.up
     if panel.steps:
-        xs, ys = [], []
-        for x, y in panel.steps:
-            xs.append(across.at(x))
-            ys.append(up.at(y))
-
+        corners = list(zip(*(panel.at(*step) for step in panel.steps), strict=True))
         dashes = (0, (5, 2))
         axes.plot(
-            xs, ys, drawstyle="steps-post", color=INK, linewidth=1.1, linestyle=dashes, zorder=1
+            *corners, drawstyle="steps-post", color=INK, linewidth=1.1, linestyle=dashes, zorder=1
         )
 
     if panel.has_bars:
-        bottom, width = up.at(0), across.at(0.7) - across.at(0)
+        bottom, width = panel.up.at(0), panel.across.at(0.7) - panel.across.at(0)
         for mark in panel.marks:
-            top, colour = up.at(mark.y), mark.style.colour
-            axes.bar(across.at(mark.x), top - bottom, width, bottom, color=colour, zorder=2)
+            x, top = panel.at(mark.x, mark.y)
+            axes.bar(x, top - bottom, width, bottom, color=mark.style.colour, zorder=2)
 
     for cell in panel.cells:
-        draw_cell(axes, cell, across, up)
+        draw_cell(axes, cell, panel)
 
     for line in panel.lines:
         style = line[0].style
         places = places_of(line, panel)
         axes.plot(*places, style.line, color=style.colour, linewidth=1.6, zorder=3)
 
-    draw_marks(axes, panel)
-
-    for words in panel.words:
-        place = across.at(words.x), up.at(words.y)
-        axes.text(*place, words.text, ha="center", fontsize=8, color=words.colour)
-
-    for mark in panel.marks:
-        if panel.has_rows and mark.text:
-            axes.text(102, up.at(mark.y), mark.text, va="center", fontsize=9, color=INK)
-
-
-def draw_marks(axes: Axes, panel: Panel) -> None:
-    """Draws the marks and their intervals, with one call per style, since each call is slow."""
+    # One call per style, since each call is slow.
     by_style: dict[MarkStyle, list[Mark]] = {}
     for mark in panel.all_marks:
         by_style.setdefault(mark.style, []).append(mark)
 
     for style, marks in by_style.items():
-        xs, ys = places_of(marks, panel)
-        axes.plot(xs, ys, linestyle="none", zorder=4, **mark_options(style))
+        axes.plot(*places_of(marks, panel), linestyle="none", zorder=4, **mark_options(style))
+        draw_intervals(axes, marks, panel)
 
-        along = panel.across if panel.has_rows else panel.up
-        intervals = []
-        for x, y, mark in zip(xs, ys, marks, strict=True):
-            if mark.low is not None and mark.high is not None:
-                intervals.append((x, y, along.at(mark.low), along.at(mark.high)))
+    for words in panel.words:
+        place = panel.at(words.x, words.y)
+        axes.text(*place, words.text, ha="center", fontsize=8, color=words.colour)
 
-        if intervals:
-            draw_intervals(axes, intervals, panel, style)
+    for mark in panel.marks:
+        if panel.has_rows and mark.text:
+            axes.text(102, panel.up.at(mark.y), mark.text, va="center", fontsize=9, color=INK)
 
 
 def places_of(marks: Sequence[Mark], panel: Panel) -> tuple[list[float], list[float]]:
     """Positions of marks, horizontal and vertical, in per cent of the panel."""
     xs, ys = [], []
     for mark in marks:
-        xs.append(panel.across.at(mark.x) + mark.aside)
-        ys.append(panel.up.at(mark.y))
+        x, y = panel.at(mark.x, mark.y)
+        xs.append(x + mark.aside)
+        ys.append(y)
 
     return xs, ys
 
 
-def draw_intervals(
-    axes: Axes,
-    intervals: Sequence[tuple[float, float, float, float]],
-    panel: Panel,
-    style: MarkStyle,
-) -> None:
-    """Draws intervals, given as x, y and both ends: along the rows if there are any, else up."""
-    xs, ys, lows, highs = zip(*intervals, strict=True)
+def draw_intervals(axes: Axes, marks: Sequence[Mark], panel: Panel) -> None:
+    """Draws the intervals of marks of one style: along the rows if there are any, else up."""
+    along = panel.across if panel.has_rows else panel.up
+    measured, lows, highs = [], [], []
+    for mark in marks:
+        if mark.low is not None and mark.high is not None:
+            measured.append(mark)
+            lows.append(along.at(mark.low))
+            highs.append(along.at(mark.high))
+
+    if not measured:
+        return
+
+    xs, ys = places_of(measured, panel)
     if panel.has_rows:
         axes.hlines(ys, lows, highs, color=INK, linewidth=1.4, zorder=2, capstyle="projecting")
         return
 
-    below, above = [], []
-    for y, low, high in zip(ys, lows, highs, strict=True):
-        below.append(max(0.0, y - low))
-        above.append(max(0.0, high - y))
-
-    colour, order = style.colour, 2
+    colour, order = marks[0].style.colour, 2
     if panel.has_bars:
         colour, order = INK, 3
 
     axes.errorbar(
         xs,
         ys,
-        yerr=[below, above],
+        yerr=[np.subtract(ys, lows).clip(0), np.subtract(highs, ys).clip(0)],
         fmt="none",
         ecolor=colour,
         # Paler than a line through the points.
@@ -320,26 +304,22 @@ def draw_intervals(
     )
 
 
-def draw_cell(axes: Axes, cell: MatrixCell, across: Axis, up: Axis) -> None:
-    corner = across.at(cell.x - 0.48), up.at(cell.y - 0.48)
-    width, height = across.at(cell.x + 0.48) - corner[0], up.at(cell.y + 0.48) - corner[1]
+def draw_cell(axes: Axes, cell: MatrixCell, panel: Panel) -> None:
+    left, bottom = panel.at(cell.x - 0.48, cell.y - 0.48)
+    right, top = panel.at(cell.x + 0.48, cell.y + 0.48)
     # Below the shade, so that an empty cell is also visible.
-    axes.add_patch(Rectangle(corner, width, height, facecolor="#F4F4F4"))
-    axes.add_patch(Rectangle(corner, width, height, facecolor=cell.colour, alpha=cell.shade))
+    looks: list[dict[str, Any]] = [{"facecolor": "#F4F4F4"}]
+    looks.append({"facecolor": cell.colour, "alpha": cell.shade})
     if cell.is_framed:
-        axes.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=INK, zorder=4))
+        looks.append({"fill": False, "edgecolor": INK, "zorder": 4})
+
+    for look in looks:
+        axes.add_patch(Rectangle((left, bottom), right - left, top - bottom, **look))
 
     # Dark text can't be read on a dark shade.
     ink = "white" if cell.shade > 0.52 else INK
-    axes.text(
-        corner[0] + width / 2,
-        corner[1] + height / 2,
-        cell.text,
-        ha="center",
-        va="center",
-        fontsize=8,
-        color=ink,
-    )
+    middle = (left + right) / 2, (bottom + top) / 2
+    axes.text(*middle, cell.text, ha="center", va="center", fontsize=8, color=ink)
 
 
 def fix_layout(figure: Figure) -> None:
@@ -363,7 +343,7 @@ def add_names(axes: Axes, panel: Panel) -> None:
     frame = axes.get_window_extent()
 
     def at(x: float, y: float) -> tuple[float, float]:
-        left, up = axes.transData.transform((panel.across.at(x), panel.up.at(y)))
+        left, up = axes.transData.transform(panel.at(x, y))
         return left, up
 
     area = PlotArea((frame.x0, frame.y0, frame.x1, frame.y1), at, unit=DPI / 72)
@@ -372,7 +352,7 @@ def add_names(axes: Axes, panel: Panel) -> None:
         # On its mark at first, to measure its size.
         label = axes.annotate(
             mark.name,
-            (panel.across.at(mark.x), panel.up.at(mark.y)),
+            panel.at(mark.x, mark.y),
             xytext=(0, 0),
             textcoords="offset points",
             fontsize=8,

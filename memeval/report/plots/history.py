@@ -13,6 +13,7 @@ from memeval.report.plots.model import (
     Panel,
     Plot,
     named_axis,
+    title_of_cells,
     wrap_title,
 )
 from memeval.results import RunSummary, run_cost_usd
@@ -43,11 +44,8 @@ def history_plot(summaries: Sequence[RunSummary], names: Sequence[str]) -> Plot:
         rows[-1].append(panel)
 
     title = f"{summaries[-1].dataset}: {names[0]} … {names[-1]}; bars are 95 % intervals"
-    if not all(summary.valid for summary in summaries):
-        title += "; hollow: INVALID"
-
     width = min(WIDEST, max(9.0, 2.4 * len(names)))
-    return Plot(wrap_title(title, 86), rows, width, height=3.4 * len(rows))
+    return Plot(title_of_cells(title, summaries), rows, width, height=3.4 * len(rows))
 
 
 def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric: str) -> Panel:

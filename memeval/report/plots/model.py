@@ -155,6 +155,10 @@ class Panel(Struct, frozen=True):
     has_names: bool = False
     """Whether marks have their names next to them in files."""
 
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Position of a pair of values, in per cent of the width and of the height."""
+        return self.across.at(x), self.up.at(y)
+
     @property
     def all_marks(self) -> list[Mark]:
         return [*self.marks, *chain.from_iterable(self.lines)]
@@ -229,6 +233,14 @@ def wrap_name(name: str) -> str:
 def wrap_title(text: str, width: int) -> str:
     """A title on lines of at most `width` characters."""
     return "\n".join(textwrap.wrap(one_line(text, 2 * LONGEST_NAME), width))
+
+
+def title_of_cells(text: str, cells: Sequence[RunSummary]) -> str:
+    """A wrapped title, with the meaning of hollow marks if a cell is invalid."""
+    if not all(cell.valid for cell in cells):
+        text += "; hollow: INVALID"
+
+    return wrap_title(text, width=86)
 
 
 def name_datasets(cells: Sequence[RunSummary]) -> str:

@@ -20,7 +20,7 @@ from memeval.report.plots.model import (
     mark_of,
     name_datasets,
     styles_of,
-    wrap_title,
+    title_of_cells,
 )
 from memeval.results import RunSummary
 from memeval.statistics.frontier import Point, frontier_area, pareto_frontier
@@ -47,10 +47,7 @@ def sweep_plot(summaries: Sequence[RunSummary], price: str = "context") -> Plot:
     styles = styles_of(map(system_of, summaries))
     panel = price_panel(cells, labels(cells), styles, metric)
 
-    title = wrap_title(f"accuracy against {price}, {name_datasets(cells)}", width=86)
-    if not all(cell.valid for cell in cells):
-        title += "; hollow: INVALID"
-
+    title = title_of_cells(f"accuracy against {price}, {name_datasets(cells)}", cells)
     if panel.steps and panel.area:
         title += f"\ndashed: {panel.area}"
 
