@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from storm_oracle import prove, read
 
-from memeval.datasets.alert_storm.adapter import AlertStormSettings
-from memeval.datasets.alert_storm.generate import generate
+from memeval.datasets.alert_storm.generate import AlertStormSettings, generate
 from memeval.datasets.alert_storm.topology import network
 from memeval.datasets.chance import seeded_random
 from memeval.datasets.locate import build
@@ -105,7 +104,7 @@ def test_flapping_link_alternates_between_down_and_up() -> None:
 
 def test_alerts_spread_along_links_and_after_their_cause() -> None:
     settings_ = AlertStormSettings(n_alerts=300, topology="random")
-    storm = generate(settings_.shape, seeded_random("test"))
+    storm = generate(settings_, seeded_random("test"))
     assert storm.network is not None
     first: dict[str, Any] = {}
     for alert in storm.alerts:

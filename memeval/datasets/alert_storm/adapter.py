@@ -3,21 +3,17 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Literal
 
-from msgspec.structs import asdict
-
-from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.alert_storm.generate import (
     HISTORY_VERSION,
+    SHAPE,
     VERSION,
     Alert,
-    Shape,
+    AlertStormSettings,
     Storm,
     generate,
     generate_history,
@@ -27,13 +23,12 @@ from memeval.datasets.alert_storm.material import StormMaterial
 from memeval.datasets.alert_storm.questions import OVER_STORMS, TEMPLATES
 from memeval.datasets.alert_storm.text import HISTORY, show
 from memeval.datasets.chance import seeded_random
-from memeval.datasets.contract import DatasetSettings, LoadedDataset
+from memeval.datasets.contract import LoadedDataset
 from memeval.datasets.io.fields import Fields
 from memeval.datasets.io.tables import read_table
 from memeval.datasets.locate import digest_of, read_file
 from memeval.datasets.netops.base import NetOps, choose, drafts_of, questions
 from memeval.datasets.netops.words import one_word
-from memeval.datasets.settings import check_range
 from memeval.errors import UserError
 from memeval.records import EvalCase
 
@@ -42,83 +37,6 @@ LOG_FILE = "aiops/BGL_2k.log_structured.csv"
 LOG_COLUMNS = ("LineId", "Label", "Node", "Time", "Level", "Content")
 LOG_TIME = "%Y-%m-%d-%H.%M.%S.%f"
 NO_ALERT = "-"
-
-MOST_ALERTS = 1_000_000
-MOST_STORMS = 12
-"""Maximum per case. The day of a storm may be an answer, so no two may be easily confused."""
-
-
-@dataclass(frozen=True)
-class AlertStormSettings(DatasetSettings):
-    source: Literal["generated", "log"] = at(PREPARE, "generated")
-    """A generated network, or the alert lines of a log, whose root causes are unknown."""
-    n_alerts: int = at(PREPARE, 1_000, least=10, most=MOST_ALERTS)
-    """Lines of each storm, 10 to 1,000,000."""
-    n_root_causes: int = at(PREPARE, 3, least=1)
-    duplicate_rate: float = at(PREPARE, 0.2)
-    """Share of the lines that repeat an earlier alert."""
-    flap_rate: float = at(PREPARE, 0.1)
-    """Share of the lines that report flapping links."""
-    topology: Literal["tree", "spine_leaf", "random"] = at(PREPARE, "tree")
-    n_devices: int = at(PREPARE, 40, least=5, most=9_999)
-    n_cases: int = at(PREPARE, 3, least=1, most=10_000)
-    """Number of cases: storms, or histories of storms."""
-    storms_per_case: int = at(PREPARE, 1, least=1, most=MOST_STORMS)
-    """Storms of one network in each case, 1 to 12; with two or more, questions ask what happened in
-    earlier storms.
-    """
-    questions_per_case: int = at(ANSWER, 60, least=1)
-    """Maximum number of questions per case, chosen evenly over abilities and templates."""
-    seed: int = at(PREPARE, 0)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.source == "log":
-            self._check_log()
-        else:
-            self._check_shape()
-
-    @property
-    def shape(self) -> Shape:
-        """Settings that the generator needs."""
-        return Shape(**{name: getattr(self, name) for name in Shape.__struct_fields__})
-
-    def _check_log(self) -> None:
-        generating = {*Shape.__struct_fields__, "n_cases", "storms_per_case"}
-        for field in fields(self):
-            if field.name in generating and getattr(self, field.name) != field.default:
-                raise UserError(
-                    f"dataset.{field.name} needs dataset.source=generated: a log has no such "
-                    "setting"
-                )
-
-    def _check_shape(self) -> None:
-        if self.path is not None:
-            raise UserError(
-                "dataset.path needs dataset.source=log: a generated storm reads no file"
-            )
-
-        check_range("n_root_causes", self.n_root_causes, least=1, most=self.n_devices // 3)
-        if self.n_alerts * self.storms_per_case > MOST_ALERTS:
-            raise UserError(
-                f"dataset.n_alerts={self.n_alerts} in each of "
-                f"dataset.storms_per_case={self.storms_per_case} storms are more than "
-                f"{MOST_ALERTS} alerts in a case"
-            )
-
-        rates = (self.duplicate_rate, self.flap_rate)
-        if not (min(rates) >= 0 and sum(rates) < 1):
-            raise UserError(
-                "dataset.duplicate_rate and dataset.flap_rate must be 0 or more each, and less "
-                "than 1 together"
-            )
-
-        if self.shape.firsts <= self.n_root_causes:
-            raise UserError(
-                f"dataset.n_alerts={self.n_alerts} leaves {self.shape.firsts} lines after "
-                f"duplicates and flapping links, too few for {self.n_root_causes} root causes "
-                "and a symptom"
-            )
 
 
 class AlertStorm(NetOps):
@@ -144,9 +62,9 @@ class AlertStorm(NetOps):
             name = f"storm-{number}"
             rng = seeded_random("alert_storm", VERSION, self.settings.seed, name)
             if self.settings.storms_per_case == 1:
-                yield self._case(name, generate(self.settings.shape, rng))
+                yield self._case(name, generate(self.settings, rng))
             else:
-                storms = generate_history(self.settings.shape, self.settings.storms_per_case, rng)
+                storms = generate_history(self.settings, rng)
                 yield self._case(name, join_storms(storms), storms)
 
     def _case(self, name: str, storm: Storm, history: Sequence[Storm] = ()) -> EvalCase:
@@ -166,7 +84,7 @@ class AlertStorm(NetOps):
     def _identity(self) -> str:
         """sha256 of the generator's version and all its inputs."""
         given = {
-            **asdict(self.settings.shape),
+            **{name: getattr(self.settings, name) for name in SHAPE},
             "n_cases": self.settings.n_cases,
             "seed": self.settings.seed,
             "version": VERSION,

@@ -1,22 +1,26 @@
 """The seeded generator of alert storms."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from operator import attrgetter
 from random import Random
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.alert_storm.topology import (
     DeviceNetwork,
     Spread,
-    Topology,
     network,
     silent_devices,
     spread,
 )
 from memeval.datasets.chance import draw, pick
+from memeval.datasets.settings import DatasetSettings, check_range
+from memeval.errors import UserError
 
 VERSION = 1
 """Increase it whenever the same settings generate a different storm."""
@@ -56,6 +60,12 @@ share only the year or the month, and judges don't confuse them.
 """
 LINK_KINDS: Mapping[str, str] = {"link_down": "the link went down", "link_up": "the link came up"}
 SEVERITIES = ("critical", "major", "minor", "warning")
+
+MOST_ALERTS = 1_000_000
+MOST_STORMS = 12
+"""Maximum per case. The day of a storm may be an answer, so no two may be easily confused."""
+SHAPE = ("n_alerts", "n_root_causes", "duplicate_rate", "flap_rate", "topology", "n_devices")
+"""Settings of a single storm."""
 
 # For storms of 3,000 alerts or more; smaller ones last ten minutes, those over 144,000 eight hours.
 RATE = 5.0
@@ -104,15 +114,35 @@ class Storm(Struct, frozen=True):
     """Devices of the network that raise no alert."""
 
 
-class Shape(Struct, frozen=True):
-    """Parameters of a storm."""
+@dataclass(frozen=True)
+class AlertStormSettings(DatasetSettings):
+    source: Literal["generated", "log"] = at(PREPARE, "generated")
+    """A generated network, or the alert lines of a log, whose root causes are unknown."""
+    n_alerts: int = at(PREPARE, 1_000, least=10, most=MOST_ALERTS)
+    """Lines of each storm, 10 to 1,000,000."""
+    n_root_causes: int = at(PREPARE, 3, least=1)
+    duplicate_rate: float = at(PREPARE, 0.2)
+    """Share of the lines that repeat an earlier alert."""
+    flap_rate: float = at(PREPARE, 0.1)
+    """Share of the lines that report flapping links."""
+    topology: Literal["tree", "spine_leaf", "random"] = at(PREPARE, "tree")
+    n_devices: int = at(PREPARE, 40, least=5, most=9_999)
+    n_cases: int = at(PREPARE, 3, least=1, most=10_000)
+    """Number of cases: storms, or histories of storms."""
+    storms_per_case: int = at(PREPARE, 1, least=1, most=MOST_STORMS)
+    """Storms of one network in each case, 1 to 12; with two or more, questions ask what happened in
+    earlier storms.
+    """
+    questions_per_case: int = at(ANSWER, 60, least=1)
+    """Maximum number of questions per case, chosen evenly over abilities and templates."""
+    seed: int = at(PREPARE, 0)
 
-    n_alerts: int
-    n_root_causes: int
-    duplicate_rate: float
-    flap_rate: float
-    topology: Topology
-    n_devices: int
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.source == "log":
+            self._check_log()
+        else:
+            self._check_shape()
 
     @property
     def duplicates(self) -> int:
@@ -129,21 +159,59 @@ class Shape(Struct, frozen=True):
         """Lines that report a root cause or a symptom for the first time."""
         return self.n_alerts - self.duplicates - self.flaps
 
+    def _check_log(self) -> None:
+        generating = {*SHAPE, "n_cases", "storms_per_case"}
+        for field in fields(self):
+            if field.name in generating and getattr(self, field.name) != field.default:
+                raise UserError(
+                    f"dataset.{field.name} needs dataset.source=generated: a log has no such "
+                    "setting"
+                )
 
-def generate(shape: Shape, rng: Random) -> Storm:
+    def _check_shape(self) -> None:
+        if self.path is not None:
+            raise UserError(
+                "dataset.path needs dataset.source=log: a generated storm reads no file"
+            )
+
+        check_range("n_root_causes", self.n_root_causes, least=1, most=self.n_devices // 3)
+        if self.n_alerts * self.storms_per_case > MOST_ALERTS:
+            raise UserError(
+                f"dataset.n_alerts={self.n_alerts} in each of "
+                f"dataset.storms_per_case={self.storms_per_case} storms are more than "
+                f"{MOST_ALERTS} alerts in a case"
+            )
+
+        rates = (self.duplicate_rate, self.flap_rate)
+        if not (min(rates) >= 0 and sum(rates) < 1):
+            raise UserError(
+                "dataset.duplicate_rate and dataset.flap_rate must be 0 or more each, and less "
+                "than 1 together"
+            )
+
+        if self.firsts <= self.n_root_causes:
+            raise UserError(
+                f"dataset.n_alerts={self.n_alerts} leaves {self.firsts} lines after "
+                f"duplicates and flapping links, too few for {self.n_root_causes} root causes "
+                "and a symptom"
+            )
+
+
+def generate(settings: AlertStormSettings, rng: Random) -> Storm:
     """A storm: root causes, their consequences along the links, duplicates, and unrelated flapping
     links.
     """
-    net = network(shape.topology, shape.n_devices, rng)
-    return _dated(_storm(net, shape, SYMPTOMS, rng), _start(rng))
+    net = network(settings.topology, settings.n_devices, rng)
+    return _dated(_storm(net, settings, SYMPTOMS, rng), _start(rng))
 
 
-def generate_history(shape: Shape, count: int, rng: Random) -> tuple[Storm, ...]:
+def generate_history(settings: AlertStormSettings, rng: Random) -> tuple[Storm, ...]:
     """Storms of one network, weeks apart; each has only some kinds of symptoms."""
-    net = network(shape.topology, shape.n_devices, rng)
+    net = network(settings.topology, settings.n_devices, rng)
     always, *others = HISTORY_SYMPTOMS
     storms: list[Storm] = []
     start = _start(rng)
+    count = settings.storms_per_case
     days = draw(rng, DAYS, count)
     for number in range(count):
         start = start.replace(day=days[number])
@@ -153,7 +221,7 @@ def generate_history(shape: Shape, count: int, rng: Random) -> tuple[Storm, ...]
             drawn.sort(key=lambda kind: kind not in ROUTING)
 
         symptoms = {kind: HISTORY_SYMPTOMS[kind] for kind in (always, *drawn[:KINDS_PER_STORM])}
-        storms.append(_dated(_storm(net, shape, symptoms, rng), start))
+        storms.append(_dated(_storm(net, settings, symptoms, rng), start))
 
         start = _start_of_day(start + timedelta(days=pick(rng, GAP_DAYS)), rng)
 
@@ -171,18 +239,21 @@ def _start_of_day(day: datetime, rng: Random) -> datetime:
 
 
 def _storm(
-    net: DeviceNetwork, shape: Shape, symptoms: Mapping[str, tuple[str, str]], rng: Random
+    net: DeviceNetwork,
+    settings: AlertStormSettings,
+    symptoms: Mapping[str, tuple[str, str]],
+    rng: Random,
 ) -> Storm:
     """A storm that starts at `UNDATED`, with its alerts in the order in which they are raised."""
-    length = int(min(max(SHORTEST_MS, shape.n_alerts / RATE * 1000), LONGEST_MS))
-    roots = draw(rng, net.devices, shape.n_root_causes)
+    length = int(min(max(SHORTEST_MS, settings.n_alerts / RATE * 1000), LONGEST_MS))
+    roots = draw(rng, net.devices, settings.n_root_causes)
     trouble = spread(net=net, roots=roots, window_ms=length, rng=rng)
-    silent = silent_devices(trouble, rng, shape.n_devices // 10)
+    silent = silent_devices(trouble, rng, settings.n_devices // 10)
     firsts = list(_causes(trouble, rng))
     firsts += _symptoms(
         trouble=trouble,
         silent=silent,
-        count=shape.firsts - shape.n_root_causes,
+        count=settings.firsts - settings.n_root_causes,
         symptoms=symptoms,
         length=length,
         rng=rng,
@@ -192,8 +263,8 @@ def _storm(
     devices = sorted(set(net.devices) - silent)
     lines = [
         *firsts,
-        *_repeats(firsts, shape.duplicates, rng),
-        *_flaps(devices=devices, count=shape.flaps, length=length, rng=rng),
+        *_repeats(firsts, settings.duplicates, rng),
+        *_flaps(devices=devices, count=settings.flaps, length=length, rng=rng),
     ]
     raised = {line.device for line in lines if line.kind not in LINK_KINDS}
     return Storm(
@@ -205,11 +276,11 @@ def _storm(
 
 
 def _causes(trouble: Spread, rng: Random) -> Iterator[Alert]:
-    for device, at in trouble.arrivals.items():
+    for device, arrival in trouble.arrivals.items():
         if device not in trouble.upstream:
             kind = pick(rng, list(ROOT_KINDS))
             yield Alert(
-                time=_after(at),
+                time=_after(arrival),
                 device=device,
                 severity="critical",
                 kind=kind,
@@ -231,8 +302,8 @@ def _symptoms(
     arrives, then the other kinds at later times, then all kinds again on the next port.
     """
     reached = [
-        (device, at)
-        for device, at in trouble.arrivals.items()
+        (device, arrival)
+        for device, arrival in trouble.arrivals.items()
         if device in trouble.upstream and device not in silent
     ]
     kinds = list(symptoms)
@@ -242,13 +313,13 @@ def _symptoms(
         device, arrival = reached[place]
         name = kinds[kind]
         # The lost neighbour is seen as the trouble arrives; the other symptoms follow later.
-        at = arrival
+        raised = arrival
         if turn > 0:
-            at += 1 + int(rng.random() * (length - arrival))
+            raised += 1 + int(rng.random() * (length - arrival))
 
         severity, message = symptoms[name]
         yield Alert(
-            time=_after(at),
+            time=_after(raised),
             device=device,
             severity=severity,
             kind=name,
@@ -282,10 +353,11 @@ def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iter
         shares[place] += 1
 
     for device, share in zip(flapping, shares, strict=True):
-        for number, at in enumerate(sorted(int(rng.random() * length) for _ in range(share))):
+        times = sorted(int(rng.random() * length) for _ in range(share))
+        for number, raised in enumerate(times):
             kind = ("link_down", "link_up")[number % 2]
             yield Alert(
-                time=_after(at),
+                time=_after(raised),
                 device=device,
                 severity="minor",
                 kind=kind,
