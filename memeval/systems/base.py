@@ -392,7 +392,8 @@ class MemorySystem(ABC):
 
 
 class QuickSystem(MemorySystem):
-    """A system in this process that starts empty, and calls no model while it ingests.
+    """A system in this process that starts empty, and calls a model while it ingests only if it has
+    prompts for that.
 
     Its methods are quick: they run on the event loop.
     """
@@ -405,7 +406,7 @@ class QuickSystem(MemorySystem):
 
     @classmethod
     def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return False
+        return bool(cls.ingest_templates(settings))
 
 
 class RecallSystem(MemorySystem):

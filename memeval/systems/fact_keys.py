@@ -41,10 +41,6 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
     settings: Any
 
     @classmethod
-    def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return bool(settings.has_facts)
-
-    @classmethod
     def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
         return (TEMPLATE,) if settings.has_facts else ()
 

@@ -63,10 +63,6 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         return TEMPLATES if hasattr(settings, "working_memory") else ()
 
     @classmethod
-    def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return hasattr(settings, "working_memory")
-
-    @classmethod
     def check_use(cls, settings: Any, *, reader: str, writer: str) -> None:
         if reader == TOOLS and not hasattr(settings, "recall"):
             raise UserError(

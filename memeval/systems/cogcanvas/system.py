@@ -53,10 +53,6 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         super().__init__(settings, replace(parts, top_k=settings.top_k or parts.top_k))
 
     @classmethod
-    def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return True
-
-    @classmethod
     def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
         return (TEMPLATE, GLEAN_TEMPLATE) if settings.gleaning else (TEMPLATE,)
 

@@ -98,10 +98,6 @@ class Light(IndexedSystem[DenseIndex]):
     settings: LightSettings
 
     @classmethod
-    def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return True
-
-    @classmethod
     def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
         return (FACTS, NOTES, CONDENSE)
 

@@ -80,10 +80,6 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         return bool(settings.uses_model)
 
     @classmethod
-    def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return bool(settings.uses_model)
-
-    @classmethod
     def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
         return (TEMPLATE,) if settings.uses_model else ()
 
