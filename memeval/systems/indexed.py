@@ -28,13 +28,15 @@ Ranked = Sequence[tuple[int, float | None]]
 
 
 class SearchIndex(Protocol):
-    """An index that a system searches."""
+    """An index that a system searches. By default it writes nothing, and has nothing to release."""
 
     def save(self, folder: Path) -> None:
         """Writes the parts that take long to build."""
+        return
 
     def close(self) -> None:
         """Releases its resources."""
+        return
 
 
 MOST_RESULTS = 50_000

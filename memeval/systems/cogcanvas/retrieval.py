@@ -16,6 +16,7 @@ from memeval.retrieval.vectors import width_error
 from memeval.systems.cogcanvas.artifacts import Artifact, write_artifacts
 from memeval.systems.cogcanvas.graph import Canvas
 from memeval.systems.cogcanvas.settings import CogCanvasSettings
+from memeval.systems.indexed import SearchIndex
 from memeval.text.words import is_latin, search_terms
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ _REASON_WORDS = re.compile(
 )
 
 
-class CanvasIndex:
+class CanvasIndex(SearchIndex):
     """The artifacts of one conversation with the indexes over them."""
 
     def __init__(
@@ -93,9 +94,6 @@ class CanvasIndex:
         """Writes artifacts, counts and vectors into `folder`."""
         write_artifacts(folder, self.artifacts, self.counts)
         np.save(folder / VECTORS_FILE, self._vectors, allow_pickle=False)
-
-    def close(self) -> None:
-        """Does nothing: there are no resources to release."""
 
 
 def hybrid(dense: Scores, keyword: Scores) -> Scores:

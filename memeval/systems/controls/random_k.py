@@ -4,17 +4,11 @@ from pathlib import Path
 from random import Random
 
 from memeval.records import Query
-from memeval.systems.indexed import IndexedSystem, Ranked
+from memeval.systems.indexed import IndexedSystem, Ranked, SearchIndex
 
 
-class Order:
+class Order(SearchIndex):
     """An empty index: each question draws its own order."""
-
-    def save(self, folder: Path) -> None:
-        """Writes nothing."""
-
-    def close(self) -> None:
-        """Does nothing: there are no resources to release."""
 
 
 class RandomK(IndexedSystem[Order]):
