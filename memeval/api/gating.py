@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memeval.api.arguments import check_types
+from memeval.comparison.build import scores_of
 from memeval.comparison.finding import check_records, usual_metric
 from memeval.comparison.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
 from memeval.comparison.gating.output import Gate
@@ -83,11 +84,7 @@ def bless(
         kept, name = before.must_pass, metric or before.metric
 
     chosen = _share_metric(name)
-    scores = read_scores(run, chosen)
-    if not scores.values:
-        named = one_line(chosen.name)
-        raise UserError(f"no question of {one_line(run.name)} has a value for {named}")
-
+    (scores,) = scores_of([run], chosen)
     made = baseline_of(run, chosen, scores, [*kept, *must_pass])
     write_baseline(made, path)
     return made

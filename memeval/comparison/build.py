@@ -49,7 +49,7 @@ def compare_runs(
     """
     sent = None
     if not scores:
-        sent, scores = SentReader(), _read_scores(runs, metric)
+        sent, scores = SentReader(), scores_of(runs, metric)
 
     asked, left_out = max((len(own.questions) for own in scores), default=0), 0
     if common:
@@ -83,7 +83,8 @@ def compare_runs(
     )
 
 
-def _read_scores(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
+def scores_of(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
+    """Each run's scores. Raises `UserError` if no question of any run has a value."""
     scores = []
     names: set[str] = set()
     figures: set[str] = set()

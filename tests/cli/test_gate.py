@@ -149,6 +149,7 @@ def test_gate_works_with_answers_on_a_sample(tmp_path: Path) -> None:
         (["--baseline", "BASELINE", "--metric", "f1"], "metric is recall_at_10, not f1"),
         (["--baseline", "BASELINE", "--must-pass", "demo-1/q999"], "did not ask 'demo-1/q999'"),
         (["--baseline", "NEW", "--bless", "--metric", "cost"], "gate compares shares"),
+        (["--baseline", "NEW", "--bless", "--metric", "nosuch"], "unknown metric 'nosuch'"),
         (["--baseline", "NEW", "--bless", "--margin", "3"], "gate --bless compares nothing"),
         (["--baseline", "NEW", "--bless", "--must-pass", "x"], "did not ask 'x'"),
     ],
