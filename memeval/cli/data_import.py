@@ -28,7 +28,7 @@ def import_data(chosen: argparse.Namespace) -> int:
     Exit status 2 if the written file has a mistake.
     """
     target = Path(chosen.into)
-    table = target.with_name(f"{target.name}.redacted")
+    table = Path(f"{target}.redacted")
     for path in (target, table):
         if path.exists():
             raise UserError(f"{path} already exists.", "move it away, or name another file")

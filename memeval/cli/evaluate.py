@@ -34,7 +34,7 @@ def evaluate(arguments: Sequence[str]) -> int:
 
     options, words = PARSER.parse_known_args(list(arguments))
     file, overrides = split_words(words)
-    if len(options.judged_by) > 1 or "" in options.judged_by:
+    if len(options.judged_by) > 1:
         raise UserError(f"{JUDGED_BY}NAME takes one name", *OPTIONS)
 
     job = imported_run(

@@ -77,6 +77,7 @@ def _is_about_output(error: OSError) -> bool:
 
 def _run_named(arguments: list[str]) -> int:
     name, rest = _split_command(arguments)
+    _check_filled(arguments)
     # An invocation of its own, also in a process or below a run that has begun another one.
     os.environ.pop("MEMEVAL_INVOCATION", None)
     if name != "data":  # data sets are public, and may be shared on a machine
@@ -84,6 +85,14 @@ def _run_named(arguments: list[str]) -> int:
 
     with refusing_paths():
         return _load_command(name)(rest)
+
+
+def _check_filled(arguments: Sequence[str]) -> None:
+    """Raises `UserError` for an empty argument, as a variable leaves it that the shell lacks."""
+    for before, word in pairwise(["memeval", *arguments]):
+        if not word.strip() or (word.startswith("--") and word.endswith("=")):
+            empty = one_line(word) or f"the argument after {one_line(before)}"
+            raise UserError(f"{empty} is empty", "is a variable of the shell not set?")
 
 
 def _load_command(name: str) -> Callable[[Sequence[str]], int]:

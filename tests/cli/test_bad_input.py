@@ -268,6 +268,14 @@ MISTAKES = [
     mistake("output_dir=x", "unknown field or group", way_out="export MEMEVAL_HOME=FOLDER"),
     mistake("note=it's", "'note=it's' can't be read", way_out="quote"),
     mistake("-- system=bm25", "unknown option '--'."),
+    # Two blanks are an empty argument.
+    mistake(
+        "data import  --into x.json",
+        "the argument after import is empty",
+        way_out="is a variable of the shell not set?",
+    ),
+    mistake("gate --baseline b.json --must-pass=", "--must-pass= is empty"),
+    mistake("data import {sound.json} --into .", ". already exists", way_out="another file"),
     mistake("run system=bm25 ./rag", "'./rag' can't be read as group=option", way_out="--help"),
     mistake("--config-dir . plan system=bm25", "'plan' can't be read", way_out="memeval plan ..."),
     mistake("dataset.path=~/a.json", "can't be read", way_out="dataset.path=$HOME/a.json"),

@@ -139,7 +139,7 @@ def test_packages_install_with_pip_into_a_fresh_environment(packages: Path, tmp_
     ("words", "message"),
     [
         (["sytem", "my-memory"], "unknown kind of package 'sytem'. Did you mean: system"),
-        (["", "my-memory"], "unknown kind of package ''"),
+        (["", "my-memory"], "the argument after init is empty"),
         (["system", "My Memory"], "'My Memory' is not a package name"),
         (["system", "../elsewhere"], "'../elsewhere' is not a package name"),
         (["system", "1-memory"], "'1-memory' is not a package name: start with a to z"),
