@@ -75,13 +75,15 @@ def register(arguments: Sequence[str]) -> int:
         stopping=options.stopping,
         clean=Cleaner({}).clean_own,
     )
-    with writing(options.output):
-        write_atomically(options.output, statement_bytes(statement).decode())
-
+    # The signature first: a key may be refused, and a registration is never overwritten.
+    content, texts = statement_bytes(statement), {}
     if options.sign is not None:
         note = options.output.with_name(f"{options.output.name}.sig")
-        with writing(note):
-            write_atomically(note, sign(statement_bytes(statement), options.sign).decode())
+        texts[note] = sign(content, options.sign).decode()
+
+    for path, text in {**texts, options.output: content.decode()}.items():
+        with writing(path):
+            write_atomically(path, text)
 
     print(f"wrote:  {options.output}, digest {statement[SEAL]}")
     for cell in cells:

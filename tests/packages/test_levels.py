@@ -1134,6 +1134,8 @@ def test_registration_is_compared_with_the_packed_runs(
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")]
         subprocess.run(command, check=True)
         note = ["--sign", str(tmp_path / "key"), "-o", str(tmp_path / "note.json")]
+        assert run_command(["register", *words, *options, *note[2:], "--sign", __file__]) == 2
+        assert not (tmp_path / "note.json").exists(), "it could not be registered again"
         assert run_command(["register", *words, *options, *note]) == 0
         path = tmp_path / "note.memeval"
         noted = ["--register", str(tmp_path / "note.json"), "-o", str(path)]
