@@ -21,7 +21,7 @@ words* RUN|FILTER      runs as `compare` takes them: keys, names, or filters suc
 --rows SETTINGS:names  the settings that name the rows, separated by commas: system,top_k,…
     (default: all that differ)
 --caption CAPTION      default: the data set and its questions
---label LABEL          default: tab: and the data set
+--label LABEL          for latex and html (default: tab: and the data set)
 -o --output FILE:path  write the table to a file
 --force                use one column even for runs that differ in data, questions, labels, judge
     or coverage; the table says so
@@ -32,8 +32,10 @@ PARSER = Parser.of("table", USAGE, format="markdown", columns="", rows="", capti
 def table(arguments: Sequence[str]) -> int:
     """Prints the table, or writes it into a file."""
     options = PARSER.parse_intermixed_args(list(arguments))
-    if options.format == "csv" and options.caption + options.label:
-        raise UserError("--format csv has no place for --caption and --label", "leave them out")
+    if options.format == "csv" and options.caption:
+        raise UserError("--format csv has no place for --caption", "leave it out")
+    if options.format in ("csv", "markdown") and options.label:
+        raise UserError(f"--format {options.format} has no place for --label", "leave it out")
     if options.output is not None:
         check_folder_of("--output", options.output)
 
