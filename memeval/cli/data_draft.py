@@ -57,6 +57,7 @@ from memeval.text.shown import counted, in_shell, one_line
 
 SET_HERE = ("dataset.", "system.")
 """Prefixes of settings that a draft does not accept: it reads the whole file with `oracle`."""
+MOST_QUESTIONS = 1_000_000
 
 
 def draft(chosen: Namespace) -> int:
@@ -110,8 +111,8 @@ def _open(path: Path, chosen: Namespace) -> _Job:
     command = f"data {chosen.action}"
     example = f"for example:  python -m memeval {command} FILE llm=openai llm.model=gpt-4o"
     settings = settings_of(command, chosen.words, chosen.config_dir, example)
-    if chosen.n is not None and chosen.n < 1:
-        raise UserError(f"--n must be at least 1, not {chosen.n}")
+    if chosen.n is not None and not 1 <= chosen.n <= MOST_QUESTIONS:
+        raise UserError(f"--n must be from 1 to {MOST_QUESTIONS:,}, not {chosen.n:,}")
     if is_frozen(path):
         raise UserError(
             f"{path} is frozen, and a version can't change.",
