@@ -177,8 +177,12 @@ def append_whole(descriptor: int, line: bytes, path: Path) -> int:
 def write_atomically(path: Path, text: str) -> None:
     """Writes a whole file or leaves the old one: temporary name, flush to disk, rename.
 
-    Only its owner may read it.
+    Only its owner may read it. A device or a pipe is written to: as root, a file would replace it.
     """
+    if path.parent == Path("/dev") or (path.exists() and not path.is_file()):
+        path.write_text(text, encoding="utf-8")
+        return
+
     descriptor, name = mkstemp(
         prefix=f".{path.name}.{os.getpid()}.", suffix=".tmp", dir=path.parent
     )

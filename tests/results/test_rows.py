@@ -400,6 +400,18 @@ def test_created_files_are_private_whatever_the_umask(tmp_path: Path) -> None:
     assert (tmp_path / "theirs").stat().st_mode & 0o777 == 0o755
 
 
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    """As is /dev/null, which a file replaced on the machine of whoever ran `table -o` as root."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_atomically(pipe, "a table")
+        assert pipe.is_fifo() and os.read(reader, 100) == b"a table"
+    finally:
+        os.close(reader)
+
+
 def test_failed_write_keeps_the_old_file_and_leaves_no_other(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("old")
     with pytest.raises(UnicodeEncodeError):
