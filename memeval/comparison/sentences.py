@@ -123,13 +123,16 @@ def _lead_of(comparison: Comparison, keys: Container[str], pairs: list[Differenc
 
 
 def _metric_words(comparison: Comparison) -> str:
-    """The metric, followed by `per question` unless it is a share: `tokens per question`. Empty for
-    the accuracy, which needs no name.
+    """The metric, and what it is a mean over unless it is a share: `latency_ms per question`. Empty
+    for the accuracy, which needs no name.
     """
     if comparison.metric == "accuracy":
         return ""
     if comparison.unit == POINTS.name:
         return comparison.metric
+    # What a memory calls to remember belongs to no question: the table counts it, these don't.
+    if comparison.metric in ("cost_usd", "tokens"):
+        return f"{comparison.metric} per answer and verdict"
 
     return f"{comparison.metric} per question"
 

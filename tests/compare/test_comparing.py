@@ -236,6 +236,19 @@ def test_metric_that_is_not_a_share_is_reported_per_question(tmp_path: Path) -> 
     assert "quick is lower than slow in latency_ms per question by 1,000 ms" in text
 
 
+@pytest.mark.parametrize("metric", ("cost", "tokens"))
+def test_a_difference_in_calls_says_that_it_is_one_of_answers_and_verdicts(
+    tmp_path: Path, metric: str
+) -> None:
+    runs = []
+    for name, size in (("long", 3000), ("short", 1000)):
+        usage = Usage(Role.ANSWER, "gpt-4o-mini", "openai", size, 10)
+        runs.append(made_run(tmp_path, name, strong(10, 2), of_records={"usage": (usage,)}))
+
+    text = one_line_of(compared(runs, metric))
+    assert "short is lower than long in" in text and "per answer and verdict by" in text
+
+
 def test_counts_of_tools_name_what_they_count(tmp_path: Path) -> None:
     call = StepCall(name="search", arguments="a", result="r", tokens=1)
     runs = [
