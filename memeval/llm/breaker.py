@@ -235,11 +235,12 @@ def _way_out(setback: Setback, option: str, role: str) -> str:
     if setback.status == 404:
         return f"check the model and the URL (most end in /v1):  {role}.model=… {option}=…"
 
-    if setback.status == 429:
-        return f"use another key or model:  {role}.api_key_env=… {role}.model=…"
-
     if "the proxy " in setback.what:
         return "check the environment's proxy:  http_proxy, https_proxy, all_proxy, no_proxy"
+
+    # Nothing is left to pay with, or the quota is used up, which may come under any status.
+    if setback.status is not None and setback.status >= 400:
+        return f"use another key or model:  {role}.api_key_env=… {role}.model=…"
 
     if setback.what.startswith("TLS: the certificate of "):
         return f"check the URL, or name the file of your own authority:  {option}=… SSL_CERT_FILE=…"

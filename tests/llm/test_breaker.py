@@ -147,6 +147,23 @@ def test_permanent_error_on_the_first_call_ends_the_work(
     assert any(hint in line for line in error.value.hints)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": 402, "message": "Insufficient Balance"},
+        {"code": 500, "message": "no credit", "type": "insufficient_quota"},
+    ],
+)
+def test_hint_for_a_used_up_quota_is_the_same_under_any_status(error: dict[str, Any]) -> None:
+    with (
+        ScriptedEndpoint(lambda _: {"error": error}) as endpoint,
+        pytest.raises(UserError, match=error["message"]) as raised,
+    ):
+        kept(endpoint.base_url, calls=3)
+
+    assert "use another key or model" in raised.value.hints[0]
+
+
 def test_permanent_error_after_an_answer_fails_its_call_only() -> None:
     """The same key and model have worked, so it may be the request."""
     with ScriptedEndpoint(faults=Faults({"not_found": 0.3}, seed=1)) as endpoint:
