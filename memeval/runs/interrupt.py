@@ -315,4 +315,8 @@ def leave(status: int) -> int:
 def _force(status: int, patience_s: float) -> None:
     """Ends the process if the interpreter would wait for threads that do not end."""
     time.sleep(max(patience_s, BLOCKED_S))
+    # Without exit functions, nothing else removes a folder that has no guardian.
+    if (started := sys.modules.get("memeval.process.started")) is not None:
+        started.end_all()
+
     os._exit(status)

@@ -79,3 +79,18 @@ except KeyboardInterrupt:
     (tmp_path / "stopped.py").write_text(code, encoding="utf-8")
     done = subprocess.run([sys.executable, "-m", "stopped"], cwd=tmp_path, check=False)
     assert done.returncode == 143
+
+
+def test_leftover_thread_keeps_neither_the_process_nor_its_folder(tmp_path: Path) -> None:
+    program = (
+        "import threading\n"
+        "from memeval.process import started\n"
+        "from memeval.runs.interrupt import leave\n"
+        "started.make_folder('mem0', guarded=False)\n"
+        "threading.Thread(target=threading.Event().wait).start()\n"
+        "raise SystemExit(leave(130))\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, check=False)
+
+    assert (ended.returncode, list(tmp_path.iterdir())) == (130, [])
