@@ -287,6 +287,26 @@ def test_rules_about_search_results_are_not_shown_if_nothing_is_found(
     assert outcome(rule, service).state == "not shown"
 
 
+def test_an_order_that_differs_after_a_reset_is_random_and_no_leak(
+    service: ScriptedMemory,
+) -> None:
+    """Stores whose ids are random order equally near results at random."""
+    resets: list[Any] = []
+
+    def reset(body: dict[str, Any], usual: Any) -> Any:
+        resets.append(body)
+        return usual
+
+    def search(body: dict[str, Any], usual: Any) -> Any:
+        return usual if len(resets) % 2 else {**usual, "results": usual["results"][::-1]}
+
+    service.change |= {"reset": reset, "search": search}
+    assert outcome("a reset forgets the previous case", service).state == "ok"
+    told = outcome("the same input gives the same output", service)
+    assert told.state == "violated"
+    assert "after a reset and in a fresh memory, 'What is the name of Ilse's" in told.line
+
+
 def test_html_reply_is_a_violation_in_one_line(service: ScriptedMemory) -> None:
     service.raw["search"] = b"<html>Gateway</html>"
     line = outcome("it answers with text", service).line
