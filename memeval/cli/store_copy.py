@@ -5,8 +5,8 @@ the files of this home and a database.
 from __future__ import annotations
 
 import argparse
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from memeval.config.checks import check_store
@@ -34,31 +34,26 @@ def copy(home: Home, chosen: argparse.Namespace) -> int:
     check_store(url, chosen.memories)
     direction = CopyDirection.TO_DATABASE if chosen.to else CopyDirection.FROM_DATABASE
     settings = StoreConfig(url=url, memories=chosen.memories)
-    database = open_database(url, settings.patience_s, print)
+    store = PostgresStore(open_database(url, settings.patience_s, print), home.cache)
     shared = open_memories(settings, print)
     items = list_items(home)
+    parts: Iterable[Copied] = Copying(home, store, direction, do_it=chosen.yes, items=items).run()
+    if shared is not None:
+        memories = copy_memories(home, items, shared, direction, do_it=chosen.yes)
+        parts = chain(parts, memories)
 
-    def parts() -> Iterator[Copied]:
-        yield from Copying(
-            home, PostgresStore(database, home.cache), direction, do_it=chosen.yes, items=items
-        ).run()
-        if shared is not None:
-            yield from copy_memories(home, items, shared, direction, do_it=chosen.yes)
-
-    new: Counter[str] = Counter()
-    present: Counter[str] = Counter()
-    problems = 0
-    for part in parts():
-        present[part.kind] += part.present
+    new = present = problems = 0
+    for part in parts:
+        present += part.present
         if part.problem:
             problems += 1
         else:
-            new[part.kind] += part.new
+            new += part.new
 
         if part.new or part.problem:
             print(_describe(part, do_it=chosen.yes))
 
-    if not problems or any(new.values()):
+    if new or not problems:
         _print_sums(new, present, do_it=chosen.yes)
     if problems:
         print(f"{problems} could not be copied; the same command retries them")
@@ -76,12 +71,10 @@ def _describe(part: Copied, *, do_it: bool) -> str:
     return f"copied        {part.kind:<9} {part.new:>9,}  {name}  (sha256 {part.digest})"
 
 
-def _print_sums(new: Counter[str], present: Counter[str], *, do_it: bool) -> None:
-    total = sum(new.values())
-    already = sum(present.values())
-    if not total:
-        print(f"nothing to copy: {already:,} already exist")
+def _print_sums(new: int, present: int, *, do_it: bool) -> None:
+    if not new:
+        print(f"nothing to copy: {present:,} already exist")
     elif do_it:
-        print(f"{total:,} copied and compared with their source; {already:,} already existed")
+        print(f"{new:,} copied and compared with their source; {present:,} already existed")
     else:
-        print(f"{total:,} would be copied, {already:,} already exist; to copy them, add --yes")
+        print(f"{new:,} would be copied, {present:,} already exist; to copy them, add --yes")
