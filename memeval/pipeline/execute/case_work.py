@@ -233,11 +233,11 @@ class CaseWork:
     async def _judge(
         self, repeat: Repeat, question: EvalQuestion, answer: AnswerRow, measured: Measured
     ) -> None:
-        before = repeat.verdicts.rows.get(question.question_id)
-        kept = before is not None and self._is_kept(before, JUDGE)
         if retrieves_only(self.cell.config):
             return
 
+        before = repeat.verdicts.rows.get(question.question_id)
+        kept = self._is_kept(before, JUDGE)
         if answer.status is not Status.OK or (kept and before and is_about(before, answer)):
             self._score(question, before)
             self.progress.done("judge", reused=kept, failed=answer.status is not Status.OK)
