@@ -59,7 +59,7 @@ def first_lines(lines: Sequence[str], rest: str) -> list[str]:
 
 
 def list_html(lines: Sequence[str]) -> str:
-    """Sentences as an HTML list; empty if there are none."""
+    """Sentences, if any, as an HTML list."""
     if not lines:
         return ""
 

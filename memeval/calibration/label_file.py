@@ -193,7 +193,7 @@ class LabelSheet(Struct, frozen=True):
 
 
 def right_or_wrong(right: bool | None) -> str:
-    """A verdict or a label as its word; empty if there is none."""
+    """A verdict or a label, if any, as its word."""
     if right is None:
         return ""
 

@@ -231,9 +231,9 @@ class _Shown(Struct, frozen=True):
             self._check_unchanged(document, by_case)
             for number, case in enumerate(document.cases):
                 # Another command may draft for the same file, with the same proposals.
-                there = {str(question.get("id")) for question in case["questions"]}
+                existing = {str(question.get("id")) for question in case["questions"]}
                 proposed = by_case.get(case_id_of(case), ())
-                new = [question for question in proposed if question.name not in there]
+                new = [question for question in proposed if question.name not in existing]
                 if new:
                     written = [as_written(question, _names_of(case)) for question in new]
                     questions = [*case["questions"], *written]

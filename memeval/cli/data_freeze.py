@@ -223,7 +223,7 @@ def _licence_of(manifests: Sequence[FrozenManifest]) -> str:
     if len(licences) < 2:
         return "".join(licences)
 
-    stated = [f"{one.name} {one.version}: {one.licence or 'not stated'}" for one in manifests]
+    stated = [f"{own.name} {own.version}: {own.licence or 'not stated'}" for own in manifests]
     return "; ".join(stated)
 
 

@@ -152,7 +152,7 @@ def _print_plugin(group: str, name: str) -> None:
 
 
 def _print_entry(text: str) -> None:
-    """Prints a name and a description, the description in a column of its own."""
+    """Prints a name and a description in two columns."""
     print(_wrapped(text, DESCRIPTION))
 
 

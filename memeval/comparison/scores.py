@@ -58,7 +58,7 @@ class RunScores(Struct, frozen=True):
 
     @property
     def mean(self) -> float | None:
-        """The mean over the questions that have a value; None if there are none."""
+        """The mean over the questions that have a value, if any."""
         return mean(self.values.values(), weights_of(self, self.values))
 
 

@@ -52,7 +52,7 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
 
 
 def default_of(entry: Field[Any]) -> Any:
-    """A dataclass field's default, created by its factory if any; `MISSING` if there is none."""
+    """A dataclass field's default, created by its factory if any, else `MISSING`."""
     return entry.default if entry.default_factory is MISSING else entry.default_factory()
 
 

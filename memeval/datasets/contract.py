@@ -54,7 +54,7 @@ class Dataset(ABC):
     has_tenants: ClassVar[bool] = False
     """Whether its cases contain sessions of another user (`EvalCase.others`)."""
     benchmark: ClassVar[str | None] = None
-    """The benchmark whose official judge applies; None if there is none."""
+    """The benchmark whose official judge applies, if any."""
     granularities: tuple[str, ...] = GRANULARITIES
     """Supported granularities; others are refused."""
     irregularity_notes: Mapping[str, str] = {}

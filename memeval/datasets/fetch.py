@@ -216,12 +216,12 @@ def _unlike(
         )
 
     for part in files:
-        there = path / part.name
-        if not there.is_file():
+        file = path / part.name
+        if not file.is_file():
             yield f"{part.name} is missing"
-        elif is_registered(part, there):
+        elif is_registered(part, file):
             continue
         elif part.sha256 is not None:
-            yield f"{part.name}: sha256 is {file_digest(there)}, not {part.sha256}"
+            yield f"{part.name}: sha256 is {file_digest(file)}, not {part.sha256}"
         else:
-            yield f"{part.name}: git blob is {git_blob(there)}, not {part.git_blob}"
+            yield f"{part.name}: git blob is {git_blob(file)}, not {part.git_blob}"

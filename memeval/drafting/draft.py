@@ -106,10 +106,10 @@ class Drafting(Struct, dict=True):
                 slots(len(self.cases), self.wanted.shares, self._slot_counts),
                 MOST_TRIES * self.wanted.count,
             )
-            there = 0
-            while self._missing and (wave := list(islice(coming, self._wave_size(there)))):
+            existing = 0
+            while self._missing and (wave := list(islice(coming, self._wave_size(existing)))):
                 new = [slot for slot in wave if self._id_of(slot) not in self._ids]
-                there += len(wave) - len(new)
+                existing += len(wave) - len(new)
                 # All of them: which were dropped decides the kinds of the next wave.
                 while todo := new[: self._missing]:
                     del new[: len(todo)]
@@ -127,13 +127,13 @@ class Drafting(Struct, dict=True):
     def _missing(self) -> int:
         return max(self.wanted.count - self.count_before - self.kept, 0)
 
-    def _wave_size(self, there: int) -> int:
-        """Slots in the next wave; the questions of `there` earlier slots were in the file already.
+    def _wave_size(self, existing: int) -> int:
+        """Slots in the next wave; questions of `existing` earlier slots were in the file already.
 
         The number is the same as if this command had drafted those, too: later kinds depend on what
         was kept before, and a command that continues another one must make the same requests.
         """
-        return min(self.wanted.count - there - self.kept, WAVE)
+        return min(self.wanted.count - existing - self.kept, WAVE)
 
     def _drop(self, slot: QuestionSlot, reason: Reason) -> None:
         """Counts a dropped proposal. Its kind is requested again, up to `MOST_TRIES` times its

@@ -77,7 +77,7 @@ def read_score(
 
 
 def read_reason(reply: str, *, answer: str = "", quotable: Sequence[str] = ()) -> str:
-    """The reason in the only JSON object of a reply; empty if there is none."""
+    """The reason in the only JSON object of a reply, if any."""
     data = QuotableTexts(answer, tuple(quotable))
     for text in (*spoken_parts(reply, data), data.without_copies(reply)):
         if verdict := only_object(text):

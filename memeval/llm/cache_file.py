@@ -27,7 +27,7 @@ _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 _IN_THE_WAY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
 """SQLite's error codes if, among other causes, a folder has the name of one of its files."""
 _DAMAGE_WORDS = ("no such table", "unsupported file format")
-"""Beginnings of SQLite's messages for a damaged schema, which has no error code of its own."""
+"""Beginnings of SQLite's messages for a damaged schema, which has no separate error code."""
 
 
 class WrongSchema(sqlite3.DatabaseError):

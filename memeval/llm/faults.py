@@ -265,8 +265,8 @@ def connection_setback(error: BaseException, host: str) -> Setback:
 
     # Checked first: aiohttp raises the same outer error for a reply that was cut off.
     if "ContentEncodingError" in names:
-        told = "the reply can't be decoded as its header Content-Encoding says"
-        return Setback(told, FaultKind.UNSOUND)
+        what = "the reply can't be decoded as its header Content-Encoding says"
+        return Setback(what, FaultKind.UNSOUND)
 
     for name in names:
         if name in _BY_NAME:

@@ -132,7 +132,7 @@ _current: ContextVar[Ledger | None] = ContextVar("memeval_ledger", default=None)
 
 
 def current_ledger() -> Ledger:
-    """The current ledger; a temporary one if there is none."""
+    """The current ledger, else a temporary one."""
     return _current.get() or Ledger()
 
 

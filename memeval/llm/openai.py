@@ -102,7 +102,7 @@ class OpenAIModel(LanguageModel):
             is_kept=lambda entry: bool(entry["finish_reason"] != "content_filter"),
         )
         usage = self._usage(entry["usage"], role, cached=cached)
-        # Questions have requests of their own; memories may share them.
+        # Each question has its own requests; memories may share them.
         if not ledger.scope:
             usage = with_request(usage, key)
 

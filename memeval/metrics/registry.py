@@ -65,7 +65,7 @@ def add(metric: Metric) -> None:
 
 
 def is_extended() -> bool:
-    """Whether this process has metrics of its own, which another process would lack."""
+    """Whether metrics were added in this process, which another process would lack."""
     return bool(_ADDED)
 
 

@@ -241,7 +241,7 @@ def _parse(content: Any) -> StatementContent:
 
 
 def _commit_of(path: Path) -> Json | None:
-    """The first commit that contains the file unchanged; None if there is none."""
+    """The first commit that contains the file unchanged, if any."""
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(path.resolve().parent), *words]

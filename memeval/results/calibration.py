@@ -134,7 +134,7 @@ class Calibration(Struct, frozen=True):
 
 
 def read_calibration(folder: Path) -> Calibration | None:
-    """The calibration of a run folder; None if there is none.
+    """The calibration of a run folder, if any.
 
     Raises `ValueError` if it is damaged or was edited, `OSError` if it can't be read.
     """

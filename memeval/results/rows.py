@@ -236,7 +236,7 @@ class Written(Struct, frozen=True, omit_defaults=True):
 
     def by_reference(self, put: Callable[[str], str]) -> Written:
         """A copy for a row, texts by reference; `put` stores a text and returns its reference."""
-        sessions = (replace(one, made=by_reference(one.made, put)) for one in self.sessions)
+        sessions = (replace(own, made=by_reference(own.made, put)) for own in self.sessions)
         return replace(self, sessions=tuple(sessions))
 
 

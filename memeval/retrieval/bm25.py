@@ -112,7 +112,7 @@ class Bm25Index:
         """The postings of a term, with weights from now on; None if it never occurs."""
         counted = self._counted.get(term)
         if counted is not None:
-            # Weights of terms that nobody asks for would fill most of the memory.
+            # Weights of terms that no query contains would fill most of the memory.
             positions, frequency = np.unique(counted, return_counts=True)
             # The operations are rank-bm25's, in its order: another order would change the last
             # digits, and with them the order of near ties.

@@ -32,7 +32,7 @@ TRIM_FROM_BYTES = 4_000_000
 _NO_ROWS = np.zeros((0, 0), dtype=np.float32)
 
 _CLIENT_LOCK = Lock()
-"""Guards Chroma's registry of clients, which has no lock of its own."""
+"""Guards Chroma's registry of clients, which has no lock."""
 
 
 def width_error(what: str, width: int, kept: int) -> ModelError:

@@ -42,7 +42,7 @@ class DoneCell(Struct, frozen=True):
     plots: bool
     """Whether its plots are drawn."""
     url: str | None
-    """URL of the run in MLflow; None if there is none."""
+    """URL of the run in MLflow, if any."""
     not_logged: str | None = None
     """The reason why its report or its run in MLflow is missing; None on success."""
     sweep_id: str | None = None

@@ -94,7 +94,7 @@ async def turn_ids_are_true(sut: SystemUnderTest) -> None:
 
 async def top_k_is_obeyed(sut: SystemUnderTest) -> None:
     if not sut.bound_by_top_k:
-        raise NotApplicableError("it always returns everything, whatever top_k is")
+        raise NotApplicableError("it always returns everything, at any top_k")
 
     for top_k in (1, 3):
         answers = await sut.ask_all(await sut.fill_system(top_k=top_k))

@@ -18,7 +18,7 @@ class PaperCell(Struct, frozen=True):
     """Low end of its 95 % interval."""
     high: float | None = None
     interval: str = ""
-    """`[28.1, 48.2]`; empty if there is none."""
+    """`[28.1, 48.2]`; empty without an interval."""
     letters: str = ""
     """Rows that share a letter within a column can't be told apart; empty if nothing was tested."""
     is_best: bool = False

@@ -203,10 +203,10 @@ class Beam(Dataset):
             )
 
         problem = f"data set '{self.info.name}': {self._folder} is missing"
-        there = [tier for tier, name in TIERS.items() if (self.path / "chats" / name).is_dir()]
-        if there:
-            verb = "is" if len(there) == 1 else "are"
-            problem += f"; {', '.join(there)} {verb} there"
+        tiers = [tier for tier, name in TIERS.items() if (self.path / "chats" / name).is_dir()]
+        if tiers:
+            verb = "is" if len(tiers) == 1 else "are"
+            problem += f"; {', '.join(tiers)} {verb} there"
 
         hints = [f"get it:  {self._fetch_command}"]
         for folder in self.path.parents:

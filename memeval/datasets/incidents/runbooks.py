@@ -28,7 +28,7 @@ class Handling(Struct, frozen=True):
     revision: int | None
     """Number of the revision written after the incident; None if the runbook was not revised."""
     revised: str
-    """The steps of that revision; empty if there is none."""
+    """The steps of that revision, if it exists."""
 
 
 def handle(seed: int, system: str, incidents: Sequence[Incident]) -> list[Handling | None]:

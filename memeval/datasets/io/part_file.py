@@ -73,7 +73,7 @@ def _open_locked(path: Path) -> int:
     """A file descriptor of the locked file.
 
     Links and other users' files are never used, but replaced if permitted: a prepared folder can't
-    make a download overwrite another file, and nobody can change a file after its check.
+    make a download overwrite another file, and no other user can change a file after its check.
     """
     # Without O_NONBLOCK, a named pipe would block forever.
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK

@@ -336,7 +336,7 @@ def _with_reviews(question: Question, reviews: Sequence[Review]) -> Question:
 
 
 def _own_review(question: Mapping[str, Any], reviewer: str) -> list[Review]:
-    """The reviewer's latest review; empty if there is none."""
+    """The reviewer's latest review, if any."""
     own = [review for review in question.get(REVIEWS) or () if review["reviewer"] == reviewer]
     return own[-1:]
 

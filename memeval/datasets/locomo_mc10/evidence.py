@@ -42,12 +42,12 @@ class Evidence(Struct, frozen=True):
     ) -> EvalQuestion:
         # The rows are in LoCoMo's order. By text they could not be joined: 12 texts occur twice.
         index = int(question.question_id.rpartition("_q")[2])
-        there = origin.questions[index] if index < len(origin.questions) else None
-        if there is None or _plain(there.text) != _plain(question.text):
+        original = origin.questions[index] if index < len(origin.questions) else None
+        if original is None or _plain(original.text) != _plain(question.text):
             self.counts["unlike"] += 1
             return question
 
-        evidence = tuple(turn_id for turn_id in there.evidence if turn_id in turn_ids)
+        evidence = tuple(turn_id for turn_id in original.evidence if turn_id in turn_ids)
         self.counts["joined" if evidence else "none"] += 1
         return replace(question, evidence=evidence)
 

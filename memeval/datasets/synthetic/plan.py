@@ -204,11 +204,11 @@ class Planner(PlantMaterial):
         return replace(plant, rivals=(first, second), fallback_question=question)
 
     def unanswerable(self, depth: float) -> Plant:
-        """Asks for something that nobody says about a person, but that is said about others."""
+        """Asks for something that is stated about others, but not about this person."""
         return Plant(ABS, self.possession(self.people).question)
 
     def undated(self, depth: float) -> Plant:
-        # The event's statement is dropped: nobody says when it happened.
+        # The event's statement is dropped, so its date is unknown.
         _, question, _ = self.event(depth)
         return Plant(ABS, question)
 

@@ -17,7 +17,7 @@ class SourceSentence(Struct, frozen=True):
     """One sentence of a chunk, as it was written."""
 
     stamp: str
-    """The date as its chunk shows it, without brackets; empty if there is none."""
+    """The date as its chunk shows it, without brackets; empty without a date."""
     speaker: str
     """Empty if the line names none."""
     text: str

@@ -111,11 +111,11 @@ def _names(panel: Panel) -> Iterator[Name]:
             yield Name(mark, text, round(near, 1), round(down, 1), is_left)
 
 
-def _letter_width(one: str) -> float:
-    if one in "mwMW@%" or east_asian_width(one) in "FW":
+def _letter_width(letter: str) -> float:
+    if letter in "mwMW@%" or east_asian_width(letter) in "FW":
         return WIDE
 
-    return NARROW if one in "fijlrtI.,:;|' ()[]" else LETTER
+    return NARROW if letter in "fijlrtI.,:;|' ()[]" else LETTER
 
 
 def _pixels(panel: Panel, width: int, x: float, y: float) -> tuple[float, float]:

@@ -175,7 +175,7 @@ def _alike_runs(
     """Groups of runs, by number, that may be compared with the same other runs."""
     kinds: dict[tuple[Any, ...], list[int]] = {}
     for number, (summary, own) in enumerate(zip(summaries, scores, strict=True)):
-        # A run that may not be compared with any other is in a group of its own.
+        # A run that may not be compared with any other has its own group.
         reasons = tuple(note.text for note in reasons_of_run(summary, metrics()["accuracy"]))
         like = number
         for others in kinds.values():

@@ -81,7 +81,7 @@ def _results(run: Run, rows: Sequence[Row]) -> dict[str, Any]:
 
     figures = measured_metrics(run)
     metrics = {name: {"name": name, "value": figures[name]} for name in SHOWN if name in figures}
-    # The run's judge, if it gave verdicts: refusals have a judge of their own.
+    # The run's judge, if it gave verdicts: refusals have their own judge.
     own = run.summary.judge
     name = next(iter(judges), "memeval")
     if own is not None and own.name in judges:
@@ -127,7 +127,7 @@ def _sample(row: Row, model: str) -> dict[str, Any]:
 
 
 def _messages(row: Row) -> list[dict[str, str]]:
-    """Messages that were sent; the question alone if there are none, or their texts are missing."""
+    """Messages that were sent; without them or their texts, the question alone."""
     sent = []
     for message in row["prompt"]:
         role, content = message["role"], message["content"]

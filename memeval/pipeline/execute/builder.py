@@ -116,7 +116,7 @@ class Builder:
         return {after: keeps for after, keeps in planned.items() if after <= len(case_chunks)}
 
     def failed_memory(self, case: EvalCase, seed: int) -> FailedMemory | None:
-        """The record of a case's memory that could not be built; None if there is none."""
+        """The record of a case's memory if it could not be built before, else None."""
         folder = memory_path(self._cell, case.case_id, seed)
         return self._models.connections.failed_memories.get(folder)
 

@@ -75,7 +75,7 @@ def plan_compressions(
 def _pairs(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[_Pair]:
     """Positions of the turn pairs among the chunks, in the order of the conversation.
 
-    A pair is a round, as in `granularity=round`. If nobody replies, each turn is a pair. A pair
+    A pair is a round, as in `granularity=round`. Without replies, each turn is a pair. A pair
     that no chunk contains gets the position of the one before, or is left out if it is first.
     """
     speakers = {turn.speaker for turn in case.turns}

@@ -111,7 +111,7 @@ def cases_until(case: EvalCase) -> Iterator[EvalCase]:
 
 
 def _order(case: EvalCase) -> dict[str | None, int]:
-    """The position of each session; None stands for the end of the case."""
+    """The position of each session; that of None is the end of the case."""
     order: dict[str | None, int] = {None: len(case.sessions)}
     for number, session in enumerate(case.sessions):
         order[session.session_id] = number

@@ -189,7 +189,7 @@ def check_tenants(config: RunConfig, source: Source, dataset: Dataset) -> None:
 
 
 def check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> None:
-    """Raises `UserError` if a judge or a prompt needs a language model and there is none."""
+    """Raises `UserError` for a judge or a prompt that lacks the language model that it needs."""
     judged = dataset.judged_by_model(config.judge.name)
     if not has_judging_model(config) and (judge.needs_model or judged):
         what = f" for {', '.join(judged)}" if judged else ""

@@ -164,12 +164,12 @@ def _row_differences(
             yield f"{group} {one_line(other.name, 60)}"
 
 
-def same_figure(one: float | None, other: float | None) -> bool:
+def same_figure(first: float | None, second: float | None) -> bool:
     """Whether two figures are equal up to rounding, as sums may be in another order."""
-    if one is None or other is None:
-        return one is other
+    if first is None or second is None:
+        return first is second
 
-    return isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return isclose(first, second, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def _shown(value: float | None) -> str:

@@ -162,7 +162,7 @@ def tag_problems(summary: RunSummary) -> Iterator[str]:
         yield "run.json: the keys of a repeat differ from those of its stages"
 
     seeds = [(repeat["seed"], number) for number, repeat in enumerate(identity["keys"])]
-    if summary.repeats and [(one.seed, one.repeat) for one in summary.repeats] != seeds:
+    if summary.repeats and [(repeat.seed, repeat.repeat) for repeat in summary.repeats] != seeds:
         yield "run.json: the seeds of the repeats differ from those in the keys"
 
     least, coverage = params.get("min_coverage"), summary.metrics.get("coverage")

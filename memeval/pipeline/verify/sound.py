@@ -124,7 +124,7 @@ class FolderCheck:
 
         repeats = self._keys(summary)
         records = self._records(summary)
-        # Without the records, every comparison with them would be a problem of its own.
+        # Without the records, every comparison with them would be a separate problem.
         if records is not None:
             self.records = records
             self._rows(summary, repeats, records)

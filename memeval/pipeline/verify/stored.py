@@ -43,7 +43,7 @@ def _rows(item: StoredItem, *, stage: str, parse: Callable[[Json], StoredRow]) -
 
 
 def _header(content: bytes) -> Json:
-    """Header on the first line of the file; empty if there is none."""
+    """Header on the first line of the file, if any."""
     match json_or_none(content.partition(b"\n")[0]):
         case {"header": dict(header)}:
             return header

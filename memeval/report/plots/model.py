@@ -59,7 +59,7 @@ class Mark(Struct, frozen=True):
 
     @property
     def top(self) -> float:
-        """The upper end of the interval, or the value if there is none."""
+        """The upper end of the interval, else the value."""
         return self.y if self.high is None else self.high
 
 

@@ -145,7 +145,7 @@ class _OrderServer:
 
         def send_end(task: asyncio.Task[tuple[str, Any]]) -> None:
             del self._tasks[number]
-            # A unit that is stopped before it began has no result of its own.
+            # A unit that is stopped before it began has no result.
             end = (FAILED, WorldError("stopped")) if task.cancelled() else task.result()
             with suppress(OSError):  # the other side is gone
                 self._send(number, *end)

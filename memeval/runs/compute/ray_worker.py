@@ -48,7 +48,7 @@ class Worker:
         """Prepares the process: adds `paths` to the module search path and `variables`, keys
         included, to the environment; `cells` are those of the plan. `position` is the worker's
         index among those that share a limit. `node` is the node of the sweep's own process;
-        other nodes may have a home of their own.
+        other nodes may have another home.
         """
         is_elsewhere = _begin_reply().node != node
         own_paths = {

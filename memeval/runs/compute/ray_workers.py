@@ -174,7 +174,7 @@ class _WorkerHandle:
         await asyncio.wait({_task(self._note_finish(most_s))}, timeout=most_s)
 
     async def _note_finish(self, most_s: float) -> None:
-        # First the number of calls, which the user is told.
+        # First the number of calls, which a message reports.
         self.note(await self.actor.state.remote())
         self.note(await self.actor.finish.remote(most_s))
 

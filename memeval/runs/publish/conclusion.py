@@ -210,7 +210,7 @@ def compare_groups(runs: Sequence[Run]) -> list[ComparedRuns]:
 
 
 def compare_group(group: ComparedRuns) -> ComparedRuns:
-    """The runs with their comparison, or the reason why there is none."""
+    """The runs with their comparison, or the reason why it is missing."""
     from memeval.comparison.build import compare_runs
     from memeval.comparison.finding import usual_metric
     from memeval.metrics.registry import metric_named

@@ -225,7 +225,7 @@ class Database:
         def run() -> None:
             try:
                 work()
-            except Exception as error:  # noqa: BLE001 - a user of the result asks again, and is told
+            except Exception as error:  # noqa: BLE001 - the next use of the result reports it
                 _log.debug("%s", error)
 
         self._jobs.put(run)
@@ -337,7 +337,7 @@ class Database:
             time.sleep(LOOK_S / 10)
 
     def _is_away(self) -> bool:
-        oldest = min((one.began for one in list(self._under_way.values())), default=None)
+        oldest = min((own.began for own in list(self._under_way.values())), default=None)
         is_silent = oldest is not None and time.monotonic() - oldest >= SAY_S
         return is_silent or self._away_since is not None
 

@@ -58,8 +58,8 @@ class Extractor(Struct):
     """Events by name.
 
     `calls` to the model; replies that could not be read (`unreadable`) or broke off (`cut`);
-    artifacts whose quote was `repaired`, that were `dropped` because nobody said their quote, whose
-    type is unknown (`unknown_type`), or that repeat an earlier artifact (`repeated`).
+    artifacts whose quote was `repaired`, that were `dropped` because no turn contains their
+    quote, whose type is unknown (`unknown_type`), or that repeat an earlier one (`repeated`).
     """
     lost: set[int] = field(default_factory=set)
     """Indexes of the chunks for which every reply was useless."""

@@ -1,6 +1,6 @@
 """Which artifacts are linked: the rules of the published system, over vectors, types and words.
 
-A rule links an artifact to artifacts of earlier extraction calls, never to one of its own call.
+A rule links an artifact to artifacts of earlier extraction calls, never to one of the same call.
 """
 
 from __future__ import annotations

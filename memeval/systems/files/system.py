@@ -144,7 +144,7 @@ class Files(ChunkSystem, RecallSystem):
         return replace(answer, ranking=None) if self._notes else answer
 
     def dump(self) -> list[DumpItem] | None:
-        """The notes; None if there are none."""
+        """The notes, if any."""
         notes: list[DumpItem] = [
             {"kind": "file", "text": text, "name": name} for name, text in self._notes.items()
         ]
