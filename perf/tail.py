@@ -69,7 +69,7 @@ def times_of_steps(home: Path) -> Mapping[str, float]:
 
 
 def newest(folder: Path, pattern: str) -> float:
-    """When the newest of these files was written; not a number if there is none."""
+    """When the newest of these files was written; not a number without files."""
     times = [path.stat().st_mtime for path in folder.glob(pattern)]
     return max(times, default=float("nan"))
 

@@ -77,7 +77,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder of the real data sets. Skips the test if there is none.
+    """The folder of the real data sets. Skips the test without it.
 
     The folders `outputs` and `reference` next to it have recorded values.
     """

@@ -1,4 +1,4 @@
-"""A temporary PostgreSQL server for tests, in a folder of its own."""
+"""A temporary PostgreSQL server for tests, in its own folder."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ from memeval.process import started
 folder = started.make_folder("test")
 process = subprocess.Popen(["sleep", "600"], start_new_session=True, stdout=subprocess.DEVNULL)
 started.adopt(process.pid)
-# In a group of its own: only the folder in its environment shows whose it is.
+# In its own group: only the folder in its environment shows whose it is.
 other = subprocess.Popen(
     ["sleep", "600"], env={"A": str(folder)}, start_new_session=True, stdout=subprocess.DEVNULL
 )

@@ -41,7 +41,7 @@ def test_sweep_has_its_runs_and_their_comparisons(swept: memeval.Sweep) -> None:
 
 
 def test_cells_that_no_setting_distinguishes_are_one_run_of_a_sweep(home: Path) -> None:
-    """cogcanvas has a top_k of its own."""
+    """cogcanvas has its own top_k."""
     swept = memeval.sweep(*SMALL, system="cogcanvas,bm25", top_k=[3, 9], progress=False)
     assert [run.params["top_k"] for run in swept.runs] == [15, 3, 9]
     assert len(swept.table(["accuracy"]).content.names) == len(swept.to_pandas()) == 3

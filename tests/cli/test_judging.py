@@ -69,7 +69,7 @@ def test_unreadable_verdict_is_retried_once_per_command(
         assert run["metrics"]["unparsed_rate"] == 0.5 and run["metrics"]["accuracy"] == 0.5
         assert (run["metrics"]["calls/judge"], run["metrics"]["coverage"]) == (7, 0.5)
         seeds = Counter(body["seed"] for _, body in endpoint.requests)
-        assert len(seeds) == 2 and seeds[0] == 4, "another try has a seed of its own"
+        assert len(seeds) == 2 and seeds[0] == 4, "another try has another seed"
 
         mended = True
         assert judge(tmp_path, endpoint, file).status == 0

@@ -60,7 +60,7 @@ def test_categories_with_numbers_are_sorted_numerically(tmp_path: Path) -> None:
 
 
 def test_free_text_answers_have_recorded_verdicts_and_a_probe(tmp_path: Path) -> None:
-    """The file has multiple-choice questions too, which are judged by choice whatever the judge."""
+    """The file has multiple-choice questions too, which are judged by choice under any judge."""
     answers = tmp_path / "answers.jsonl"
     row = {"question_id": "oduya/visit", "hypothesis": "17 June", "recorded_judge_labels": [True]}
     answers.write_text(json.dumps(row) + "\n", encoding="utf-8")

@@ -67,7 +67,7 @@ def command(home: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 def independent(home: Path, digits: str, name: str = "own", **changes: Any) -> Run:
-    """A run in which each question is in a conversation of its own."""
+    """A run in which each question has its own conversation."""
     scores = {f"c{number}/q0": [float(digit)] for number, digit in enumerate(digits)}
     return made_run(home / "outputs" / "runs", name, scores, **changes)
 

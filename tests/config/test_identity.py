@@ -258,7 +258,7 @@ def test_every_field_is_in_the_table() -> None:
 def test_every_field_declares_its_stage() -> None:
     for path, stage in field_stages(RunConfig).items():
         assert stage in STAGES, (
-            f"{path} has no stage, so nobody knows whether results survive a change of it. "
+            f"{path} has no stage, so it is unknown whether results survive a change of it. "
             "Declare it in memeval/config/schema.py as "
             f"`at(STAGE, default)`, STAGE being the first of {', '.join(STAGES)} whose stored "
             "results another value makes wrong."

@@ -113,7 +113,7 @@ def day(d: date) -> str:
 
 
 def resolve(phrase: str, spoken: date) -> str:
-    """The gold that a relative expression stands for when it is said on a given day."""
+    """The gold that a relative expression means on a given day."""
     words = phrase.lower()
     weekday = next((i for i, name in enumerate(WEEKDAYS) if name.lower() in words), None)
     if weekday is not None:

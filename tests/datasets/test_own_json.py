@@ -275,7 +275,7 @@ def test_a_file_that_changes_after_it_was_opened_is_refused(tmp_path: Path, name
         with pytest.raises(UserError, match="was changed while this command used it"):
             list(reading)
     else:
-        # As an editor saves: whoever has the old file open reads it to the end.
+        # As an editor saves: a reader that has the old file open reads it to the end.
         other.replace(path)
         assert [found.case_id for found in reading] == ["south", "west"]
 

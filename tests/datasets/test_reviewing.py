@@ -184,7 +184,7 @@ def test_a_stale_save_is_refused_and_loses_nothing(tmp_path: Path) -> None:
     ben.save(old.name, for_ben, REJECT)
     assert [review["reviewer"] for review in written(path)["reviews"]] == ["Ana", "Ben"]
 
-    # Reviewers can undo only their own changes, and only if nobody changed the question since.
+    # Reviewers can undo only their own changes, and only if the question was not changed since.
     with pytest.raises(StaleError):
         two.undo()
 

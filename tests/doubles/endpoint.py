@@ -98,7 +98,7 @@ class ScriptedEndpoint(LoopbackServer):
         self.requests.append((path, body))
 
         vectors = path.endswith("/embeddings")
-        # Drawn by the body, so a request gets the same faults in whatever order requests arrive.
+        # Drawn by the body, so a request gets the same faults in any order of arrival.
         fault = self.faults.draw(raw, self._attempts[raw], len(self.requests) - 1, vectors=vectors)
         self._attempts[raw] += 1
         if self.latency_s:

@@ -21,7 +21,7 @@ from memeval.systems.indexed import IndexedSystem, Ranked
 
 @dataclass
 class Time:
-    """Clocks that stand still until the test moves them."""
+    """Clocks that only the test advances."""
 
     wall: float = 0.0
     thread: float = 0.0
@@ -189,7 +189,7 @@ def test_model_call_within_a_coroutine_does_not_count() -> None:
 
 
 def test_waits_for_a_lock_or_a_thread_do_not_count() -> None:
-    """Searches one after another under a lock: each is measured alone, whatever its position."""
+    """Searches one after another under a lock: each is measured alone, at any position."""
     clock = Time()
     lock = asyncio.Lock()
 

@@ -267,7 +267,7 @@ def test_selective_forgetting_has_the_interval_of_its_varying_part() -> None:
     assert due.high is not None
     assert found["selective_forgetting_ci95_low"] == pytest.approx(1 - due.high)
 
-    # Each question of a sample stands for ten, which makes no figure more certain.
+    # Each question of a sample represents ten, which makes no figure more certain.
     sure = [row for case in range(4) for row in measured([1, 1], [0, 0], case)]
     for rows in (leaks, sure):
         sample = [replace(row, weight=10.0) for row in rows]

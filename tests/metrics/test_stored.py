@@ -39,7 +39,7 @@ def test_items_are_counted() -> None:
         items=5,
         # The second item repeats the first.
         repeated=1,
-        # `went` is in two of four turns; nobody said `sort`; a note without text states nothing.
+        # `went` is in two of four turns; no turn has `sort`; a note without text states nothing.
         without_fact=3,
         placed=3,
         late=2,

@@ -785,7 +785,7 @@ def test_a_system_with_an_address_in_its_settings_is_not_answered_under_others(
 def test_the_key_is_not_sent_to_an_address_of_a_package(
     spelling: str, monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
 ) -> None:
-    """However YAML spells the address: with escapes, or on a line of its own."""
+    """However YAML spells the address: with escapes, or on a separate line."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with ScriptedEndpoint() as own, ScriptedEndpoint() as theirs:
         monkeypatch.setenv("OPENAI_BASE_URL", own.base_url)
@@ -957,7 +957,7 @@ def test_withheld_texts_are_restored_with_the_runs_chunking(
 
 
 class LongAgo(datetime):
-    """A clock that stands still."""
+    """A clock that does not advance."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> LongAgo:

@@ -243,7 +243,7 @@ def test_questions_show_which_systems_are_right(board: Board, packages: dict[str
             assert (answer.outcome == "right") == record.is_right
             assert sum(len(one.systems) for one in question.answers) == 4
 
-    # Questions with withheld texts are left out, whatever else is there.
+    # Questions with withheld texts are always left out.
     with open_package(packages["own"].path) as own:
         scores = {own.runs[0].key: RunScores({}, {}, None, 1)}
         (entries,) = entries_of([(own, scores)]).values()

@@ -1,6 +1,4 @@
-"""Ids and names from data never name a file: whatever they contain, only the run's own files are
-touched.
-"""
+"""Ids and names from data never name a file: only the run's own files are touched."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from memeval.systems.registry import SYSTEMS as REGISTRY
 from memeval.systems.registry import built_in
 
 OUTSIDE = {"letta", "http", "mcp", "command", "oracle"}
-"""The first four call a server of their own; `oracle` is the control that is given the evidence (as
+"""The first four call their own server; `oracle` is the control that is given the evidence (as
 text, without its ids).
 """
 WORKS_OUT_DATES = {"cogcanvas_paper", "cogcanvas_paper_a"}

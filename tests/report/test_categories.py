@@ -1,4 +1,4 @@
-"""A category column contains the same questions in all runs, whatever the runs call it."""
+"""A category column contains the same questions in all runs, under any name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every built-in system obeys the contract of plug-ins, with the settings of its own YAML."""
+"""Every built-in system obeys the contract of plug-ins, with the settings of its YAML."""
 
 from __future__ import annotations
 

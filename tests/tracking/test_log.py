@@ -91,7 +91,7 @@ def test_run_is_logged_with_its_repeats_and_artifacts(
     assert run.info.artifact_uri.startswith((tmp_path / "mlruns" / "artifacts" / "locomo").as_uri())
     monkeypatch.setenv(
         "MLFLOW_TRACKING_URI", store.uri
-    )  # load_table searches this store, whatever store its client has
+    )  # load_table searches this store, not that of its client
     assert len(client.load_table(tracked.experiment_id, "records_table.json")) == 120
 
 

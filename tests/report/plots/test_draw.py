@@ -65,7 +65,7 @@ def test_characters_that_the_font_lacks_are_drawn_without_a_warning(tmp_path: Pa
 def test_characters_that_the_font_lacks_are_drawn_with_an_installed_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # A font that comes with matplotlib stands for an East Asian one.
+    # A font that comes with matplotlib replaces an East Asian one.
     monkeypatch.setattr("memeval.report.plots.draw.FURTHER_FONTS", ("STIXNonUni",))
     _further_fonts.cache_clear()
     # A notebook's own plots keep their settings.
