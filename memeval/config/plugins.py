@@ -136,8 +136,8 @@ def packages_of(module: str) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises `UserError` for a file of a user's folder that repeats an existing one, because Hydra
-    would pick either, or that has a byte-order mark, which hides its `# @package` from Hydra.
+    """Raises `UserError` for a file of a user's folder that repeats an existing one, or has a
+    byte-order mark. Hydra would pick either of the two files, and miss a `# @package` after a mark.
     """
     for path in sorted(folder.glob("*.yaml")):
         if (conf_dir() / path.name).is_file():

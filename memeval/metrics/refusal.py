@@ -9,8 +9,8 @@ depends on the place of a refusal within the answer:
    reasoning. Apologies, questions, offers of help and headings are neither answer nor refusal.
 2. An answer that begins with a refusal is one, unless it goes on to answer: after `but`, `however`,
    `so` and the like, except with what the source says about other matters.
-3. Any other answer is a refusal if its end refuses the answer as a whole (`… so it cannot be
-   determined`), and its other sentences only say what the source mentions.
+3. Any other answer is a refusal under two conditions. Its end refuses the answer as a whole (`… so
+   it cannot be determined`), and its other sentences only say what the source mentions.
 
 To bound the work, only these parts are read: the first and last 3,000 characters of a text, the
 first and last six sentences, and the first and last 200 characters of each. Of the sentences that

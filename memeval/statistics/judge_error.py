@@ -44,11 +44,11 @@ def prediction_powered_mean(
     pooled Var(Ŷ) by one less. λ depends only on the data, so a useless judge does no harm. The
     labels must be drawn from the run itself.
 
-    With clusters the two parts are not independent, since both come from the same conversations:
-    the influence of each conversation is summed over both parts, λ(Ŷ_o - mean)/N and (Y - λŶ -
-    mean)/n, and Var = G/(G-1) Σ_g (Σ influence)², never below that of independent questions. With
-    the weights of a sample, all means are weighted, and n is (Σ w)²/Σ w². Raises `ValueError` if
-    there are no labels, no further verdicts, or fewer than two clusters.
+    With clusters the two parts are not independent, since both come from the same conversations.
+    The influence of each conversation is summed over both parts: λ(Ŷ_o - mean)/N and (Y - λŶ -
+    mean)/n. Var = G/(G-1) Σ_g (Σ influence)², never below that of independent questions. With the
+    weights of a sample, all means are weighted, and n is (Σ w)²/Σ w². Raises `ValueError` if there
+    are no labels, no further verdicts, or fewer than two clusters.
 
     Source: Angelopoulos, Duchi & Zrnic, PPI++ (arXiv 2311.01453).
     """

@@ -15,7 +15,7 @@ BLOCK = 1 << 16
 def stream_list(path: Path) -> Iterator[Any]:
     """Yields the items of the list in a file: integers as int, other numbers as float.
 
-    Raises `UserError` naming file and item if the file is not a list, is empty or is damaged, so
+    Raises `UserError` naming file and item if the file is not a list, is empty or is damaged. So
     the items before the damage are never mistaken for the whole list.
     """
     import ijson  # type: ignore[import-untyped]

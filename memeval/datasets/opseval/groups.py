@@ -2,9 +2,9 @@
 solution, and twins in English and Chinese.
 
 The files do not name twins: English rows come first, then Chinese ones in another order, and not
-every row has a twin. Two items count as twins if they have the same right letters and equally many
-choices, and each is nearest to the other (cosine of `NEAR` or more) by the words that translation
-keeps: those of Latin letters and digits. A wrong pair does no harm: its items stay on one side.
+every row has a twin. Twins have the same right letters and equally many choices. Each is nearest to
+the other (cosine of `NEAR` or more) by the words that translation keeps: those of Latin letters and
+digits. A wrong pair does no harm: its items stay on one side.
 """
 
 import math

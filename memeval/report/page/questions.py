@@ -247,7 +247,7 @@ def _question(record: Record) -> dict[str, Any]:
 
 
 def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, Any]:
-    """One answer with its verdict, and its cost."""
+    """One answer with its verdict, its cost, and the texts behind it."""
     answer: dict[str, Any] = {
         "end": answer_letter(record),
         "answer": record.hypothesis,
@@ -275,20 +275,27 @@ def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, An
         answer["notes"] = redacted_in(dict(record.notes))
     if record.raw is not None:
         answer["raw"] = record.raw
+
+    return answer | _sources(record, texts, pool)
+
+
+def _sources(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, Any]:
+    """The chunks, the context, the steps and the prompt behind an answer."""
+    sources: dict[str, Any] = {}
     if record.evidence_ranks is not None:
-        answer["ranks"] = list(record.evidence_ranks)
+        sources["ranks"] = list(record.evidence_ranks)
     if record.retrieved is not None:
-        answer["chunks"] = [pool.put_chunk(texts, chunk) for chunk in record.retrieved]
-        answer["scores"] = [_round(chunk.score) for chunk in record.retrieved]
+        sources["chunks"] = [pool.put_chunk(texts, chunk) for chunk in record.retrieved]
+        sources["scores"] = [_round(chunk.score) for chunk in record.retrieved]
     if record.context is not None:
-        answer["context"] = pool.put(texts, record.context)
+        sources["context"] = pool.put(texts, record.context)
     if record.steps:
-        answer["steps"] = [_step(step, texts, pool) for step in record.steps]
+        sources["steps"] = [_step(step, texts, pool) for step in record.steps]
     if record.prompt:
         sent = record.prompt
-        answer["prompt"] = [[message.role, pool.put(texts, message.text)] for message in sent]
+        sources["prompt"] = [[message.role, pool.put(texts, message.text)] for message in sent]
 
-    return answer
+    return sources
 
 
 def _step(step: AgentStep, texts: Texts | None, pool: TextPool) -> dict[str, Any]:
