@@ -72,22 +72,27 @@ class Example:
 
 
 def main(arguments: Sequence[str]) -> None:
+    for line in report(arguments):
+        print(line, flush=True)
+
+
+def report(arguments: Sequence[str]) -> Iterator[str]:
     if not arguments:
-        measure_speed(*generate())
+        yield from measure_speed(*generate())
         return
 
     cases = read_items(arguments[0])
     if "--fit" in arguments:
         for name, weight in fit(cases).items():
-            print(f"{json.dumps(name)} = {weight}")
+            yield f"{json.dumps(name)} = {weight}"
 
         return
 
     questions = [item.question for item in cases[0][:QUESTIONS]]
-    measure_speed(cases[0][0].contexts["whole"], questions)
+    yield from measure_speed(cases[0][0].contexts["whole"], questions)
     for label, half in (("fitted on", cases[::2]), ("held out", cases[1::2])):
-        print(f"\nconversations {label}")
-        show_quality(half)
+        yield f"\nconversations {label}"
+        yield from measure_quality(half)
 
 
 def generate(seed: int = 0) -> tuple[list[str], list[str]]:
@@ -112,15 +117,12 @@ def generate(seed: int = 0) -> tuple[list[str], list[str]]:
     return [chunk() for _ in range(700)], [question() for _ in range(QUESTIONS)]
 
 
-def measure_speed(chunks: Sequence[str], questions: Sequence[str]) -> None:
-    """Prints the times of calls by size of context."""
+def measure_speed(chunks: Sequence[str], questions: Sequence[str]) -> Iterator[str]:
+    """The times of calls by size of context."""
     model, rng = ExtractiveModel(), random.Random(1)
     first_ms = answer_ms(model, questions[0], chunks)
-    print(
-        f"first reading of {len(chunks)} chunks: {first_ms:.0f} ms",
-        f"{'chunks':>6} {'context':>8} {'median':>8} {'p95':>8}",
-        sep="\n",
-    )
+    yield f"first reading of {len(chunks)} chunks: {first_ms:.0f} ms"
+    yield f"{'chunks':>6} {'context':>8} {'median':>8} {'p95':>8}"
     for size in SIZES:
         kept = rng.sample(chunks, min(size, len(chunks)))
         fresh_ms = []
@@ -130,7 +132,7 @@ def measure_speed(chunks: Sequence[str], questions: Sequence[str]) -> None:
 
         kept_ms = [answer_ms(model, question, kept) for question in questions]
         for label, times in (("fresh", fresh_ms), ("kept", kept_ms)):
-            print(f"{size:6} {label:>8} {np.median(times):8.2f} {np.percentile(times, 95):8.2f}")
+            yield f"{size:6} {label:>8} {np.median(times):8.2f} {np.percentile(times, 95):8.2f}"
 
 
 def answer_ms(model: ExtractiveModel, question: str, context: Sequence[str]) -> float:
@@ -200,18 +202,18 @@ def spoken_words(chunk: str) -> list[str]:
     return words_of(spoken.partition(" [shares an image:")[0])
 
 
-def show_quality(cases: Sequence[Sequence[Item]]) -> None:
-    """Prints the official F1, the share of answers that pass the keyword score, and the share of
+def measure_quality(cases: Sequence[Sequence[Item]]) -> Iterator[str]:
+    """The official F1, the share of answers that pass the keyword score, and the share of
     abstentions, by context and category.
     """
-    print(f"{'context':>12} {'category':>8} {'n':>5} {'F1':>7} {'keyword':>8} {'abstains':>9}")
+    yield f"{'context':>12} {'category':>8} {'n':>5} {'F1':>7} {'keyword':>8} {'abstains':>9}"
     for context in CONTEXTS:
         for category in range(1, 6):
             items = [item for item in chain.from_iterable(cases) if item.category == category]
             rows = [score(item, context) for item in items]
             f1, keyword, abstains = np.mean(rows, axis=0)
             passed = " " * 8 if category == 5 else f"{keyword:8.3f}"
-            print(f"{context:>12} {category:8} {len(rows):5} {f1:7.3f} {passed} {abstains:9.3f}")
+            yield f"{context:>12} {category:8} {len(rows):5} {f1:7.3f} {passed} {abstains:9.3f}"
 
 
 def score(item: Item, context: str) -> tuple[float, float, float]:

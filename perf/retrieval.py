@@ -63,7 +63,7 @@ def generate_turns(count: int) -> list[str]:
     return [turn() for _ in range(count)]
 
 
-def bm25() -> None:
+def bm25() -> Iterator[str]:
     from rank_bm25 import BM25Okapi
 
     from memeval.retrieval.bm25 import Bm25Index
@@ -72,7 +72,7 @@ def bm25() -> None:
     def reference_scores(query: str) -> None:
         reference.get_scores(search_terms(query))
 
-    print("\nBM25: ms per query        build s    index   full ranking   rank_bm25")
+    yield "\nBM25: ms per query        build s    index   full ranking   rank_bm25"
     for size in BM25_SIZES:
         turns = generate_turns(size)
         queries = [f"ann {turn[5:60]}" for turn in turns[:: max(1, size // 50)]][:50]
@@ -83,7 +83,7 @@ def bm25() -> None:
 
         reference = BM25Okapi(list(map(search_terms, turns)))
         scores_ms, ranking_ms = query_ms(index.scores, queries), query_ms(index.ranking, queries)
-        print(
+        yield (
             f"{size:>8} documents  {building.seconds:>14.2f} {scores_ms:>8.3f} "
             f"{ranking_ms:>14.3f} {query_ms(reference_scores, few):>11.3f}"
         )
@@ -98,10 +98,10 @@ def query_ms(search: Callable[[str], object], queries: Sequence[str]) -> float:
     return searching.ms_per(len(queries))
 
 
-def vectors() -> None:
+def vectors() -> Iterator[str]:
     from memeval.retrieval.vectors import VectorIndex
 
-    print("\nvectors   width     add s   ms per query   recall@20 against exact")
+    yield "\nvectors   width     add s   ms per query   recall@20 against exact"
     rng = np.random.default_rng(0)
     for count, width in VECTOR_SIZES:
         rows = sparse_rows(rng, count, width)
@@ -118,11 +118,11 @@ def vectors() -> None:
             exact = np.argsort(-(rows @ query), kind="stable")[:20]
             shares.append(len(set(ranking) & set(exact.tolist())) / 20)
 
-        print(
+        index.close()
+        yield (
             f"{count:>7} {width:>7} {adding.seconds:>9.2f} {searching.ms_per(len(queries)):>14.2f} "
             f"{np.mean(shares):>12.4f}"
         )
-        index.close()
 
 
 def sparse_rows(rng: np.random.Generator, count: int, width: int) -> Any:
@@ -179,71 +179,74 @@ async def ingest(system: MemorySystem, chunks: Iterable[MemoryChunk]) -> None:
     await call(system, "consolidate")
 
 
-def mem0() -> None:
-    asyncio.run(measure_mem0())
-
-
-async def measure_mem0() -> None:
-    first = build("mem0", 16)
-    with timed() as starting:
-        await ingest(first, [])
-
-    first.close()
-    print(f"\nmem0, infer=false: import and start {starting.seconds:.2f} s, once per process")
-    print("chunks   width   ms per add   ms per search")
+def mem0() -> Iterator[str]:
+    seconds = asyncio.run(start_mem0())
+    yield f"\nmem0, infer=false: import and start {seconds:.2f} s, once per process"
+    yield "chunks   width   ms per add   ms per search"
     for count, width in MEM0_SIZES:
-        turns = generate_turns(count)
-        chunks = []
-        for number, text in enumerate(turns):
-            turn_id = f"D1:{number}"
-            chunks.append(MemoryChunk(turn_id, text, None, "s1", (turn_id,), ("ann",)))
-
-        system = build("mem0", width)
-        with timed() as adding:
-            await ingest(system, chunks)
-
-        queries = turns[:100]
-        with timed() as searching:
-            for text in queries:
-                await call(system, "answer", Query(text[:60]))
-
-        print(
-            f"{count:>6} {width:>7} {adding.ms_per(count):>12.2f} "
-            f"{searching.ms_per(len(queries)):>15.2f}"
-        )
-        system.close()
+        yield asyncio.run(measure_mem0(count, width))
 
 
-def locomo() -> None:
+async def start_mem0() -> float:
+    system = build("mem0", 16)
+    with timed() as starting:
+        await ingest(system, [])
+
+    system.close()
+    return starting.seconds
+
+
+async def measure_mem0(count: int, width: int) -> str:
+    turns = generate_turns(count)
+    chunks = []
+    for number, text in enumerate(turns):
+        turn_id = f"D1:{number}"
+        chunks.append(MemoryChunk(turn_id, text, None, "s1", (turn_id,), ("ann",)))
+
+    system = build("mem0", width)
+    with timed() as adding:
+        await ingest(system, chunks)
+
+    queries = turns[:100]
+    with timed() as searching:
+        for text in queries:
+            await call(system, "answer", Query(text[:60]))
+
+    system.close()
+    search_ms = searching.ms_per(len(queries))
+    return f"{count:>6} {width:>7} {adding.ms_per(count):>12.2f} {search_ms:>15.2f}"
+
+
+def locomo() -> Iterator[str]:
     from memeval.config.schema import GranularityConfig
     from memeval.datasets.granularity import chunks
     from memeval.datasets.locate import build as build_dataset
 
     path = Path(os.environ.get("MEMEVAL_DATA_DIR", "data")) / "locomo" / "locomo10.json"
     if not path.exists():
-        print("\nLoCoMo: set MEMEVAL_DATA_DIR")
+        yield "\nLoCoMo: set MEMEVAL_DATA_DIR"
         return
 
     dataset = build_dataset("locomo", Path(), path=str(path), categories=(1, 2, 3, 4))
     cases = list(dataset.cases())
     turns = [chunks(case, GranularityConfig("turn")) for case in cases]
     questions = sum(len(case.questions) for case in cases)
-    print(f"\nLoCoMo, without the reader: {sum(map(len, turns))} turns, {questions} questions")
-    print(
+    yield f"\nLoCoMo, without the reader: {sum(map(len, turns))} turns, {questions} questions"
+    yield (
         f"{'system':<20} {'ingest s':>8} {'questions s':>12} {'ms per question':>15} "
         f"{'recall@5':>8} {'@10':>6} {'@20':>6}"
     )
     for name in ("no_memory", "oracle", "long_context", "bm25", "dense", "rag", "mem0"):
-        asyncio.run(measure_system(cases, turns, name))
+        yield asyncio.run(measure_system(cases, turns, name))
 
-    asyncio.run(measure_system(cases, turns, "rag", reranker="lexical"))
-    asyncio.run(measure_system(cases, turns, "mem0", threshold=0.0))
+    yield asyncio.run(measure_system(cases, turns, "rag", reranker="lexical"))
+    yield asyncio.run(measure_system(cases, turns, "mem0", threshold=0.0))
 
 
 async def measure_system(
     cases: Sequence[EvalCase], turns: Sequence[Sequence[MemoryChunk]], name: str, **settings: Any
-) -> None:
-    """Prints a system's times and recall over all cases."""
+) -> str:
+    """A system's times and recall over all cases."""
     ingest_s = answer_s = 0.0
     questions, answers = [], []
     for case, chunks in zip(cases, turns, strict=True):
@@ -263,10 +266,9 @@ async def measure_system(
 
     words = [name, *map("{}={}".format, settings.keys(), settings.values())]
     recall = [mean_recall(questions, answers, depth) for depth in DEPTHS]
-    print(
+    return (
         f"{' '.join(words):<20} {ingest_s:>8.2f} {answer_s:>12.2f} "
-        f"{1000 * answer_s / len(questions):>14.2f}    {' '.join(recall)}",
-        flush=True,
+        f"{1000 * answer_s / len(questions):>14.2f}    {' '.join(recall)}"
     )
 
 
@@ -287,4 +289,5 @@ MEASUREMENTS = {"bm25": bm25, "vectors": vectors, "mem0": mem0, "locomo": locomo
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or MEASUREMENTS:
-        MEASUREMENTS[name]()
+        for line in MEASUREMENTS[name]():
+            print(line, flush=True)
