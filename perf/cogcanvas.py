@@ -17,16 +17,7 @@ import tempfile
 from itertools import starmap
 from typing import Any
 
-from measured import (
-    Body,
-    parser_of,
-    run_memeval,
-    serve,
-    serve_replies,
-    show_ideal,
-    show_ratios,
-    stats_of,
-)
+from measured import Body, parser_of, ratio_lines, run_memeval, serve, serve_replies, stats_of
 
 from memeval.runs.forecast.made_up import scripted_reply
 
@@ -84,11 +75,8 @@ def measure(latency_s: float, connections: int, overrides: list[str]) -> None:
         cost = run_memeval(words, home)
         stats = stats_of(url)
 
-    ideal_s = max(stats["requests"] * latency_s / connections, LAYERS * latency_s)
-    show_ideal(stats, latency_s, connections, ideal_s)
-    show_ratios(
-        {"first call to last reply": stats["seconds"], "whole process": cost.wall_s}, ideal_s
-    )
+    least_s = LAYERS * latency_s
+    print(*ratio_lines(stats, latency_s, connections, cost.wall_s, least_s), sep="\n")
 
 
 if __name__ == "__main__":

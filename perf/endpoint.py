@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import tempfile
 
-from measured import parser_of, run_memeval, serve, show_ideal, show_ratios, stats_of
+from measured import parser_of, ratio_lines, run_memeval, serve, stats_of
 
 
 def main() -> None:
@@ -32,15 +32,9 @@ def main() -> None:
         stats = stats_of(url)
         again = run_memeval(words, home)
 
-    calls = stats["requests"]
-    ideal_s = calls * options.latency / options.concurrency
-    show_ideal(stats, options.latency, options.concurrency, ideal_s)
-    show_ratios(
-        {"first call to last verdict": stats["seconds"], "whole process": first.wall_s}, ideal_s
-    )
-
-    cpu_ms = first.cpu_s / calls * 1e3
+    cpu_ms = first.cpu_s / stats["requests"] * 1e3
     print(
+        *ratio_lines(stats, options.latency, options.concurrency, first.wall_s),
         f"CPU, children included      {first.cpu_s:6.2f} s  {cpu_ms:5.2f} ms per call",
         f"peak memory                 {first.peak_mb:6.0f} MB",
         f"the finished run again      {again.wall_s:6.2f} s  {again.cpu_s:5.2f} s CPU",

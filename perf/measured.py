@@ -130,17 +130,18 @@ def start_memeval(words: Sequence[str], home: str, stderr: IO[Any]) -> subproces
     )
 
 
-def show_ideal(stats: Mapping[str, Any], latency_s: float, slots: int, ideal_s: float) -> None:
-    print(
-        f"{stats['requests']} calls of {latency_s * 1e3:.0f} ms over {slots} connections "
+def ratio_lines(
+    stats: Mapping[str, Any], latency_s: float, slots: int, wall_s: float, least_s: float = 0.0
+) -> Iterator[str]:
+    """The ideal time of a run's calls, `least_s` or more, and its times as multiples of that."""
+    calls = stats["requests"]
+    ideal_s = max(calls * latency_s / slots, least_s)
+    yield (
+        f"{calls} calls of {latency_s * 1e3:.0f} ms over {slots} connections "
         f"(peak {stats['peak']}): ideal {ideal_s:.2f} s"
     )
-
-
-def show_ratios(seconds: Mapping[str, float], ideal_s: float) -> None:
-    """Prints times in seconds and as multiples of the ideal."""
-    for label, value in seconds.items():
-        print(f"{label:26}  {value:6.2f} s  {value / ideal_s:5.2f} x ideal")
+    for label, value in (("first call to last reply", stats["seconds"]), ("whole process", wall_s)):
+        yield f"{label:26}  {value:6.2f} s  {value / ideal_s:5.2f} x ideal"
 
 
 def locomo_sessions(talk: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
