@@ -46,21 +46,19 @@ def page_content(comparison: Comparison, runs: int) -> ComparisonData | None:
     )
 
 
-def write_page_of(comparison: Comparison, folders: Sequence[Path], target: Path) -> bool:
-    """Writes the page of compared runs, and returns whether there is one, see `page_content`.
+def write_page_of(comparison: Comparison, folders: Sequence[Path], target: Path) -> None:
+    """Writes the page of compared runs if there is one, see `page_content`.
 
     Raises `StorageError` if the disk can't be written.
     """
     content = page_content(comparison, len(folders))
     if content is None:
-        return False
+        return
 
     from memeval.report.page import write_page
 
     with writing(target):
         write_page(folders, target, content)
-
-    return True
 
 
 def _remarks(comparison: Comparison) -> Iterator[str]:
@@ -93,7 +91,7 @@ def _row(comparison: Comparison, pair: Difference) -> DifferenceData:
     )
 
 
-def write_comparison_plots(comparison: Comparison, folder: Path, suffix: str = "") -> list[Path]:
+def write_comparison_plots(comparison: Comparison, folder: Path, suffix: str = "") -> None:
     """Draws the differences and the conversations behind them.
 
     Raises `StorageError` if the disk can't be written.
@@ -101,7 +99,7 @@ def write_comparison_plots(comparison: Comparison, folder: Path, suffix: str = "
     from memeval.report.plots.draw import draw_all
 
     with writing(folder):
-        return draw_all(difference_plots(comparison, suffix), folder)
+        draw_all(difference_plots(comparison, suffix), folder)
 
 
 def difference_plots(comparison: Comparison, suffix: str = "") -> dict[str, Plot]:

@@ -188,7 +188,7 @@ def test_a_difference_is_the_same_everywhere(pair: list[Run], tmp_path: Path) ->
         assert shown in text
     assert ends in comparison_text(comparison)
     target = tmp_path / "comparison.html"
-    assert write_page_of(comparison, [run.folder for run in pair], target)
+    write_page_of(comparison, [run.folder for run in pair], target)
     page = target.read_text(encoding="utf-8")
     assert f'+{100 * result.mean:.1f} <span class="ends">{ends}</span>' in page
 
