@@ -22,6 +22,7 @@ from memeval.results import RunSummary
 from memeval.results.judge import JudgeIdentity
 from memeval.runs.compose.config import compose_config
 from memeval.runs.forecast.made_up import scripted_reply
+from memeval.systems.controls.constant import Constant
 
 
 @pytest.fixture(autouse=True)
@@ -98,6 +99,27 @@ def test_progress_shows_the_accuracy_and_not_the_mean_score(home: Path) -> None:
     scores = [row["verdict"]["score"] for row in rows if row["verdict"]["score"] is not None]
     assert sum(reported) / len(reported) == pytest.approx(summary.metrics["accuracy"])
     assert sum(scores) > sum(reported)
+
+
+def test_progress_counts_no_verdict_on_the_earlier_answer_of_a_failed_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reported: list[float] = []
+
+    class Reported(Progress):
+        def scored(self, score: float) -> None:
+            reported.append(score)
+
+    words = ("dataset=demo", "dataset.limit_questions=3", "system=constant")
+    run(*words)
+
+    def fail(*_: object) -> None:
+        raise ValueError("no answer")
+
+    monkeypatch.setattr(Constant, "answer", fail)
+    failed = run_cell(opened(*words, "fresh=answer"), Reported())
+    assert failed.statuses.keys() == {"answer_failed"}
+    assert reported == []
 
 
 def test_longmemeval_is_judged_by_its_own_protocol(endpoint: ScriptedEndpoint, home: Path) -> None:

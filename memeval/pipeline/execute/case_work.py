@@ -238,9 +238,13 @@ class CaseWork:
 
         before = repeat.verdicts.rows.get(question.question_id)
         kept = self._is_kept(before, JUDGE)
-        if answer.status is not Status.OK or (kept and before and is_about(before, answer)):
+        if answer.status is not Status.OK:
+            self.progress.done("judge", reused=kept, failed=True)
+            return
+
+        if kept and before and is_about(before, answer):
             self._score(question, before)
-            self.progress.done("judge", reused=kept, failed=answer.status is not Status.OK)
+            self.progress.done("judge", reused=True)
             return
 
         text = answer.hypothesis or ""
