@@ -110,8 +110,6 @@ def _rows(damaged: Path, select: str) -> Iterator[Any]:
     """The rows that SQLite can read, some of them twice; skips a damaged page by ranges of keys."""
     prefixes = [""]
     with suppress(sqlite3.Error), closing(connect_to_read(damaged)) as source:
-        # Without it, SQLite does not open a file that is too short.
-        source.execute("PRAGMA writable_schema=ON")
         while prefixes:
             prefix = prefixes.pop()
             try:
