@@ -16,6 +16,7 @@ from doubles.loopback import LoopbackServer, Request, send
 from memeval.errors import ModelError, UserError, WorldError
 from memeval.llm.breaker import Breaker
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
+from memeval.llm.faults import FaultKind, Setback
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "Hello?"}]}
 
@@ -83,6 +84,18 @@ def test_a_refused_first_connection_ends_the_work_at_once() -> None:
 
     assert error.value.message.startswith(f"llm.base_url={address}: ")
     assert any("check the URL" in hint for hint in error.value.hints)
+
+
+def test_temporary_failure_of_the_first_connection_is_left_to_the_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def try_connection(address: str) -> Setback:
+        return Setback("no connection within 5 s", FaultKind.DOWN)
+
+    monkeypatch.setattr("memeval.llm.breaker.try_connection", try_connection)
+    with ScriptedEndpoint() as endpoint:
+        failed, _ = kept(endpoint.base_url, calls=3)
+        assert failed == 0 and endpoint.count() == 3
 
 
 class RefusingProxy(LoopbackServer):

@@ -202,6 +202,19 @@ def test_wait_for_a_reply_counts_only_for_the_run_that_paid_for_it(cache: Cache)
     assert waits == [2.0, 2.0, 0.0]
 
 
+def test_stored_reply_that_cannot_be_read_is_replaced_by_the_next(cache: Cache) -> None:
+    key, replies = content_key({}), iter([{"wait_s": 2.0}])
+    cache.put_all({key: b"{}"}, "one")
+
+    async def call() -> dict[str, Any]:
+        return next(replies)
+
+    for _ in range(2):
+        calls = CachedCalls(cache, "two", pytest.fail)
+        asked = calls.once(key, read=lambda data: json.loads(data) or None, call=call)
+        assert asyncio.run(asked) == ({"wait_s": 2.0}, False)
+
+
 @pytest.mark.parametrize("kind", ["empty", "null", "no_choices", "malformed", "bad_request"])
 def test_errors_and_empty_replies_are_never_stored(cache: Cache, kind: str) -> None:
     with ScriptedEndpoint(lambda body: "fine", faults=Faults({kind: 1.0})) as server:

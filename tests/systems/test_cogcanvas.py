@@ -171,8 +171,8 @@ def test_wrong_chunk_and_loose_quote_are_repaired_and_invented_quote_dropped() -
         item("My sister Clara is a violinist in Lisbon", 2),
         item("i QUIT my job — at the bank", 6),
         item("Cinnamon rolls and a cake for the birthday of Biscuit", "8"),
-        item("the moon is made of cheese", 1),
-        item("", 1),
+        item("the moon is made of cheese", 1.5),
+        item("", None),
         "no object",
         item("Ann: Norway must be lovely", 3, type="Person Attribute", people=["Ann", 7, "Norway"]),
     )
@@ -224,6 +224,22 @@ def test_quote_is_attributed_to_its_turn_if_lines_can_be_separated() -> None:
     assert whole is not None
     assert whole.line.turn_ids == ("D1:1", "D1:2")
     assert find_nearest("!!!", loose) is None
+
+
+@pytest.mark.parametrize(
+    ("quote", "text", "found"),
+    [
+        ("art", "They start.", None),
+        ("art", "An artist.", None),
+        ("ART", "It is art!", "art"),
+        ("路由协议", "请先配置路由协议后再重启设备。", "路由协议"),
+    ],
+)
+def test_loose_quote_is_of_whole_words_if_these_are_spaced(
+    quote: str, text: str, found: str | None
+) -> None:
+    nearest = find_nearest(quote, MemoryChunk("c", text, None, "s", ("D1:1",), ()))
+    assert (nearest and nearest.quote) == found
 
 
 def test_escaped_control_characters_and_surrogates_can_be_saved(tmp_path: Path) -> None:
@@ -407,6 +423,14 @@ def test_speaker_is_found_only_if_the_full_text_is_searched(
     driver.remember(conversation())
     found = driver.ask(Query("Ann")).retrieved
     assert found and found[0].turn_ids == (first,)
+
+
+def test_a_small_top_k_is_raised_for_questions_of_time_and_of_reasons(build: Builder) -> None:
+    driver = build("cogcanvas", {"top_k": 2}, model=ExtractiveModel())
+    driver.remember(demo("turn")[0])
+    asked = ("Who is Gustav?", "When did Gustav move in?", "Why did Gustav move in?")
+    answers = [driver.ask(Query(question)) for question in asked]
+    assert [len(answer.retrieved or ()) for answer in answers] == [2, 12, 15]
 
 
 @pytest.mark.parametrize("compress_after", [3, 9, 99])

@@ -118,6 +118,33 @@ def test_empty_memory_says_so_and_finds_nothing() -> None:
     assert system.recall(Query("a"), 5) == []
 
 
+@pytest.mark.parametrize(
+    "path", ["index.txt", "./index.txt", "../ann", "/ann", ".ann", "a/b/c/d/e"]
+)
+def test_note_with_the_name_of_another_file_is_refused(path: str) -> None:
+    system = Files(SystemSettings(), None)  # type: ignore[arg-type]
+    written = use(system, "write_file", path=path, text="Ann moved.")
+    assert written.is_error and written.text.startswith(f"'{path}' can't be a file of notes")
+    assert system.dump() is None
+
+
+def test_number_and_length_of_notes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memeval.systems.files.system.MOST_NOTES", 1)
+    monkeypatch.setattr("memeval.systems.files.system.LONGEST_NOTE", 4)
+    system = Files(SystemSettings(), None)  # type: ignore[arg-type]
+    words = [("people/ann.txt", "one"), ("people/ann.txt", "2"), ("places.txt", "3")]
+    assert [use(system, "write_file", path=path, text=text).text for path, text in words] == [
+        "people/ann.txt has 1 lines.",
+        "people/ann.txt has 1 lines.",
+        "There are at most 1 files.",
+    ]
+    appended = [use(system, "append_file", path="people/ann.txt", text=text) for text in "34"]
+    assert [result.text for result in appended] == [
+        "people/ann.txt has 2 lines.",
+        "A file has at most 4 characters.",
+    ]
+
+
 def test_each_line_of_a_session_belongs_to_its_turn() -> None:
     (first, *_) = chunks(sample_case(), GranularityConfig("session"))
     assert [line.turn_ids for line in lines_of(first)] == [(f"s1:{n}",) for n in range(1, 5)]
