@@ -24,6 +24,7 @@ from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import load_builtin
 from memeval.records import MemoryChunk, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
+from memeval.retrieval.rerank import Reordering
 from memeval.systems.cogcanvas.artifacts import KINDS, Artifact, read_artifacts, write_artifacts
 from memeval.systems.cogcanvas.dates import day_of, resolve_dates
 from memeval.systems.cogcanvas.extraction import Extractor, batches
@@ -431,6 +432,24 @@ def test_a_small_top_k_is_raised_for_questions_of_time_and_of_reasons(build: Bui
     asked = ("Who is Gustav?", "When did Gustav move in?", "Why did Gustav move in?")
     answers = [driver.ask(Query(question)) for question in asked]
     assert [len(answer.retrieved or ()) for answer in answers] == [2, 12, 15]
+
+
+@pytest.mark.parametrize("pool", ["candidates", "expanded"])
+def test_neighbours_of_the_candidates_are_reranked_if_the_pool_is_expanded(
+    build: Builder, monkeypatch: pytest.MonkeyPatch, pool: str
+) -> None:
+    reorder, counts = Reordering.reorder, []
+
+    async def counting(self: Reordering, query: str, ranked: Any) -> list[tuple[int, float]]:
+        counts.append(len(ranked))
+        return await reorder(self, query, ranked)
+
+    monkeypatch.setattr(Reordering, "reorder", counting)
+    settings = {"rerank_candidates": 2, "rerank_pool": pool}
+    driver = build("cogcanvas", settings, model=ExtractiveModel(), reranker="lexical")
+    driver.remember(demo("turn")[0])
+    driver.ask(Query("Which food does Gustav refuse?"))
+    assert counts == [2] if pool == "candidates" else counts[0] > 2
 
 
 @pytest.mark.parametrize("compress_after", [3, 9, 99])
