@@ -14,7 +14,7 @@ from doubles.faults import Faults
 from doubles.loopback import LoopbackServer, Request, send
 
 from memeval.errors import ModelError, UserError, WorldError
-from memeval.llm.breaker import Breaker
+from memeval.llm.breaker import CONTINUES, Breaker
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 from memeval.llm.faults import FaultKind, Setback
 
@@ -83,7 +83,8 @@ def test_a_refused_first_connection_ends_the_work_at_once() -> None:
         kept(address, calls=3)
 
     assert error.value.message.startswith(f"llm.base_url={address}: ")
-    assert any("check the URL" in hint for hint in error.value.hints)
+    hint = "check the URL, and that the server is running:  llm.base_url=…"
+    assert error.value.hints == (hint, CONTINUES)
 
 
 def test_temporary_failure_of_the_first_connection_is_left_to_the_calls(

@@ -104,6 +104,14 @@ def test_pair_is_found_by_its_facts_and_shown_verbatim(build: Builder) -> None:
     assert "Clara is a violinist" in driver.reader.contexts[0][0]
 
 
+def test_pair_without_facts_is_found_by_its_own_words(build: Builder) -> None:
+    model = by_kind(facts="(nothing)", notes="(nothing)", filter="no")
+    driver = build("light", model=model, recent_pairs=0, top_k=1)
+    driver.remember(conversation())
+    (found,) = driver.ask(Query("a violinist in Lisbon")).retrieved or ()
+    assert found.turn_ids == ("D1:3", "D1:4")
+
+
 def test_the_latest_pairs_are_shown_once(build: Builder) -> None:
     driver = build("light", top_k=5, recent_pairs=2, filter_scratchpad=False)
     driver.remember(conversation())
