@@ -153,4 +153,4 @@ def test_a_damaged_config_hides_the_evidence_and_nothing_else(
     (first / "records.jsonl").unlink()
     done = memeval(home, "show", first.name, "demo-1/q0")
     assert done.status == 2
-    assert done.told.endswith("records.jsonl can't be read: No such file or directory")
+    assert done.message.endswith("records.jsonl can't be read: No such file or directory")

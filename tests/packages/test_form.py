@@ -133,7 +133,8 @@ def test_a_header_that_is_repeated_is_found(packed: Packed, tmp_path: Path, name
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda: b"a: " + b"[" * 200_000, "nested too deeply"),
+        # PyYAML 6.0.4 refuses it by itself: "exceeded maximum nesting depth".
+        (lambda: b"a: " + b"[" * 200_000, "nest"),
         (lambda: b"- " * 200_000 + b"1", "nested too deeply"),
         (lambda: b"a: &a [1, 1]\nb: &b [*a, *a]\nc: [*b, *b]\n", "refers to itself"),
         (lambda: b"".join(b"k%d: 1\n" % number for number in range(200_000)), "too large"),

@@ -273,12 +273,11 @@ def test_user_error_is_one_line(
     assert message in output and "Traceback" not in output
 
 
-def test_the_newest_runs_are_packed(
-    runs: list[memeval.FinishedRun], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("runs")
+def test_the_newest_run_is_packed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["pack", "--last", "1", "-o", str(tmp_path / "newest.memeval")]) == 0
     said = capsys.readouterr().out
-    assert runs[1].key in said and runs[0].key not in said
+    assert said.count("keyword short extractive") == 1
 
 
 def test_judge_at_a_private_endpoint_stays_the_same_judge_in_a_package() -> None:
