@@ -419,7 +419,7 @@ class Retrieved:
     """As shown to the reader, date included."""
     turn_ids: tuple[str, ...]
     """Turns that the chunk covers; empty if the system can't say."""
-    score: float | None = None
+    score: Finite | None = None
     """Higher is better; comparable only within one query."""
     time: datetime | None = None
     """When it was said; None if the system can't say."""

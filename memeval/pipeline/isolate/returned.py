@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -14,7 +15,7 @@ from uuid import UUID
 from msgspec import Meta, Struct, to_builtins
 
 from memeval.pipeline.isolate.call import show
-from memeval.records import MOST, Answer, Finite, Retrieved
+from memeval.records import MOST, Answer, Retrieved
 from memeval.text.shown import one_line
 from memeval.text.typed import convert, fault_in
 
@@ -40,16 +41,9 @@ _KEPT = (bytes, bytearray, memoryview, datetime, date, time, timedelta, UUID, De
 """Types that msgspec must refuse: it would make strings of them."""
 
 
-class _Chunk(Struct):
-    text: str  # a chunk may be a whole session, however long
-    turn_ids: Turns
-    score: Finite | None = None
-    time: datetime | None = None
-
-
 class _Returned(Struct):
     text: Text
-    retrieved: tuple[_Chunk, ...] | None
+    retrieved: tuple[Retrieved, ...] | None
     ranking: tuple[Turns, ...] | None
     raw: Text | None
 
@@ -131,8 +125,8 @@ def _check_turns(name: str, chunks: Iterable[Turns], turns: Mapping[str, Any]) -
         )
 
 
-def _retrieved(chunk: _Chunk) -> Retrieved:
-    return Retrieved(plain_text(chunk.text), chunk.turn_ids, chunk.score, time=chunk.time)
+def _retrieved(chunk: Retrieved) -> Retrieved:
+    return replace(chunk, text=plain_text(chunk.text))
 
 
 def plain_text(text: str) -> str:
