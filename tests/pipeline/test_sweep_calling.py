@@ -4,11 +4,10 @@ is paid twice.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from ports import free_port
 
 from memeval.process.environment import count_cores
 from memeval.runs.compute import workers
+from memeval.runs.compute.computing import END, STOP, WORK, OrderServer, UnitComputer
 
 HERE = Path(__file__).parent
 LIMIT = 4
@@ -81,7 +81,7 @@ def test_killed_process_loses_only_its_calls_under_way(memeval: Command, tmp_pat
     variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark), "KILLED_AFTER": "16"}
     with ScriptedEndpoint(latency_s=0.02) as endpoint:
         url = f"llm.base_url={endpoint.base_url}"
-        constants = {**FEW, "memeval.runs.compute.forked.STATE_S": 0.01}
+        constants = {**FEW, "memeval.runs.compute.computing.STATE_S": 0.01}
         done = memeval(*SWEEP, *words, url, constants=constants, **variables)
         assert repeated(endpoint) <= LIMIT
 
@@ -206,21 +206,19 @@ def test_sweep_with_a_budget_makes_exactly_its_calls(memeval: Command) -> None:
 
 
 def test_case_stopped_before_it_begins_is_reported_as_failed() -> None:
-    code = """
-import asyncio, pickle
-from multiprocessing.connection import Pipe
-from types import SimpleNamespace
-from memeval.runs.compute import forked
+    sent: list[Any] = []
+    server = OrderServer(UnitComputer({}, 1), sent.append)
 
-ours, theirs = Pipe()
-for order in (forked.WORK, 7, SimpleNamespace(cell=0)), (forked.STOP, 7, None), forked.END:
-    ours.send_bytes(pickle.dumps(order))
+    async def serve() -> None:
+        serving = asyncio.ensure_future(server.serve())
+        await asyncio.sleep(0)
+        for order in (WORK, 7, SimpleNamespace(cell=0)), (STOP, 7, None), END:
+            server.order(order)
 
-asyncio.run(forked._OrderServer(theirs, {}, 1).serve())
-print(pickle.loads(ours.recv_bytes())[:2] if ours.poll() else "nothing")
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "(7, 'failed')\n", done.stderr
+        await serving
+
+    asyncio.run(serve())
+    assert [message[:2] for message in sent] == [(7, "failed")]
 
 
 @pytest.mark.slow

@@ -4,6 +4,8 @@ import asyncio
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -17,11 +19,9 @@ from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.unit import (
     SAY,
-    Keeper,
     Message,
     Send,
     SentProgress,
-    UnitDone,
     WorkUnit,
     compute_unit,
 )
@@ -31,11 +31,20 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections, Loads
 from memeval.store.opening import open_store
 
+WORK, STOP, SHARE, FINISH = "work", "stop", "share", "finish"
+"""Commands: compute a unit, cancel it, change the number of processes that share the limits of
+endpoints, and send no new model calls.
+"""
+END = None
+"""The command to end, even if units are under way."""
 DONE, FAILED, MESSAGE = "done", "failed", "message"
+"""Messages of a unit: its results, its error, and what it sends while it is computed."""
+STATE, FINISHED = "state", "finished"
+"""Messages of the process itself: its model calls, and the end of the last one."""
+STATE_S = 0.5
+"""Seconds between two reports of the state."""
 ENDING_S = 8.0
 """Time limit for a stopping worker to end its calls in progress."""
-LEAVING_S = 3.0
-"""Time limit for a worker to release its resources at the end."""
 IDLE_RUNS = 2
 """Number of runs that are kept without a unit under way: units come cell by cell, so the runs of
 earlier cells are no longer needed.
@@ -125,54 +134,81 @@ class UnitComputer:
             del self._runs[number], self._under_way[number]
 
 
-class DiedError(Exception):
-    """The process is gone."""
+class OrderServer:
+    """Executes the commands of the process of the sweep."""
 
+    def __init__(self, units: UnitComputer, send: Callable[[Any], object]) -> None:
+        """`send` sends a message to the process of the sweep."""
+        self._units, self._send = units, send
+        self._loop: Future[asyncio.AbstractEventLoop] = Future()
+        self._orders: asyncio.Queue[Any] = asyncio.Queue()
+        self._tasks: dict[int, asyncio.Task[tuple[str, Any]]] = {}
+        self._finishing: asyncio.Task[None] | None = None
 
-class SentUnit:
-    """A unit that another process computes, as the event loop of the sweep sees it."""
+    def order(self, order: Any) -> None:
+        """Passes on a command from another thread; the first one waits for `serve`."""
+        with suppress(RuntimeError):  # the loop is closed already
+            self._loop.result().call_soon_threadsafe(self._orders.put_nowait, order)
 
-    def __init__(self, keeper: Keeper, stop: Callable[[], object]) -> None:
-        """`stop` asks the process to cancel the unit."""
-        self._keeper, self._stop = keeper, stop
-        self.done: asyncio.Future[UnitDone] = asyncio.get_running_loop().create_future()
-        self._failure: Exception | None = None
-        """The reason why a result could not be stored: the unit then fails in any case."""
+    async def serve(self) -> None:
+        """Works until the command to end."""
+        self._loop.set_result(asyncio.get_running_loop())
+        reporting = asyncio.create_task(self._report())
 
-    def accept(self, kind: str, content: Any) -> None:
-        """Stores a message of the unit, or ends it."""
-        if kind == MESSAGE:
-            self._keep(content)
-        elif self._failure is not None or kind == FAILED:
-            self.fail(self._failure or content)
-        elif not self.done.done():
-            self.done.set_result(content)
+        while (order := await self._orders.get()) is not END:
+            kind, number, content = order
+            if kind == WORK:
+                self._begin(number, content)
+            elif kind == SHARE:
+                self._units.share(*content)
+            elif kind == FINISH:
+                self._finishing = asyncio.create_task(self._finish(content))
+            elif number in self._tasks:
+                self._tasks[number].cancel()
 
-    def _keep(self, content: Any) -> None:
-        try:
-            if self._failure is None:
-                self._keeper.keep(content)
-        except Exception as error:  # noqa: BLE001 - raised once the process is done with the unit
-            self._failure = error
-            self._stop()
+        # Each cancelled unit still sends its end.
+        remaining = list(self._tasks.values())
+        for task in (reporting, *remaining):
+            task.cancel()
 
-    def fail(self, error: BaseException) -> None:
-        """Ends the unit with an error."""
-        if not self.done.done():
-            self.done.set_exception(error)
-            # Retrieved even if nothing waits for it any more: otherwise asyncio would log it.
-            self.done.exception()
+        if remaining:
+            await asyncio.wait(remaining)
 
-    async def result(self) -> UnitDone:
-        """Waits for the end. Raises its error; after a cancellation, messages that still arrive
-        are kept for a while, and then the unit is given up.
-        """
-        try:
-            return await asyncio.shield(self.done)
-        except asyncio.CancelledError:
-            self._stop()
-            await asyncio.wait({self.done}, timeout=ENDING_S)
-            raise
+        await self._units.aclose()
+        self._send_state()
+
+    def _begin(self, number: int, unit: WorkUnit) -> None:
+        """Computes a unit, and sends its outcome."""
+
+        def send_message(message: Message) -> None:
+            self._send((number, MESSAGE, message))
+
+        def send_end(task: asyncio.Task[tuple[str, Any]]) -> None:
+            del self._tasks[number]
+            # A unit that is stopped before it began has no result.
+            end = (FAILED, WorldError("stopped")) if task.cancelled() else task.result()
+            with suppress(OSError):  # the other side is gone
+                self._send((number, *end))
+
+        task = asyncio.create_task(self._units.compute(unit, send_message))
+        self._tasks[number] = task
+        task.add_done_callback(send_end)
+
+    async def _finish(self, most_s: float) -> None:
+        self._send_state()
+        await in_flight.finish(most_s)
+        self._send_state()
+        self._send((0, FINISHED, None))
+
+    async def _report(self) -> None:
+        while True:
+            await asyncio.sleep(STATE_S)
+            self._send_state()
+
+    def _send_state(self) -> None:
+        state = self._units.state()
+        if state.loads:
+            self._send((0, STATE, state))
 
 
 def say(message: str) -> None:

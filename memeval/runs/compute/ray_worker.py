@@ -9,8 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,72 +56,41 @@ class Worker:
         os.environ.update({**variables, **own_paths})
         # After the node's own folders, which exist.
         sys.path += [path for path in paths if path not in sys.path]
+        messages: asyncio.Queue[Any] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def send(message: Any) -> None:
+            loop.call_soon_threadsafe(messages.put_nowait, message)
+
+        self._messages = messages
         try:
             from memeval.runs.compute.ray_computing import Computer
 
-            self._computer = Computer(cells, position)
+            self._computer = Computer(cells, position, send)
         except ImportError as error:
             return _begin_reply(f"{type(error).__name__}: {error}")
 
         if problem := self._computer.problem():
             return _begin_reply(problem)
 
-        self._tasks: dict[int, Future[Any]] = {}
-        loops: Future[asyncio.AbstractEventLoop] = Future()
-        thread = threading.Thread(target=self._computer.serve, args=(loops,), daemon=True)
-        thread.start()
-        self._loop = await asyncio.wrap_future(loops)
-
+        threading.Thread(target=self._computer.serve, daemon=True).start()
         return _begin_reply()
 
-    async def compute(self, number: int, unit: Any) -> AsyncIterator[tuple[list[Any], Any]]:
-        """Yields the messages of a unit as soon as it sends them, with the process's state; the
-        last message is the unit's end.
+    async def order(self, order: Any) -> None:
+        """Passes on a command of the sweep's process."""
+        self._computer.server.order(order)
 
-        `number` identifies the unit for `stop`.
-        """
-        queue: asyncio.Queue[Any] = asyncio.Queue()
-        loop = asyncio.get_running_loop()
+    async def messages(self) -> AsyncIterator[list[Any]]:
+        """Yields the messages to the sweep's process as soon as there are any, until it ends."""
+        is_over = False
+        while not is_over:
+            # Available items are sent together: for Ray each `yield` is a separate object.
+            available = [await self._messages.get()]
+            while not self._messages.empty():
+                available.append(self._messages.get_nowait())
 
-        def send(content: Any) -> None:
-            loop.call_soon_threadsafe(queue.put_nowait, content)
-
-        task = asyncio.run_coroutine_threadsafe(self._computer.work(unit, send), self._loop)
-        self._tasks[number] = task
-        try:
-            is_over = False
-            while not is_over:
-                # Available items are sent together: for Ray each `yield` is a separate object.
-                contents = [await queue.get()]
-                while not queue.empty():
-                    contents.append(queue.get_nowait())
-
-                is_over = self._computer.is_end(contents[-1])
-                yield contents, self._computer.state()
-        finally:
-            del self._tasks[number]
-
-    async def stop(self, number: int) -> None:
-        """Cancels a unit that is under way."""
-        task = self._tasks.get(number)
-        if task is not None:
-            task.cancel()
-
-    async def state(self) -> Any:
-        """The model calls of the process."""
-        return self._computer.state()
-
-    async def finish(self, most_s: float) -> Any:
-        """Waits for model calls in progress; no new ones start. Returns the state after that."""
-        await self._run(self._computer.finish(most_s))
-        return self._computer.state()
-
-    async def leave(self) -> None:
-        """Releases the process's connections and leases of requests."""
-        await self._run(self._computer.aclose())
-
-    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+            is_over = available[-1] is None
+            yield list(filter(None, available))
 
 
 def _begin_reply(problem: str = "") -> BeginReply:

@@ -7,7 +7,6 @@ calls.
 
 import asyncio
 import atexit
-import itertools
 import logging
 import math
 import pickle
@@ -16,27 +15,27 @@ import sys
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, TypeVar
 
 import ray as untyped_ray
-from ray.exceptions import ActorDiedError, RayError, RayTaskError
+from ray.exceptions import ActorDiedError, RayError
 
 from memeval import __version__
 from memeval.config.roles import lowest_limit
 from memeval.errors import UserError, WorldError
-from memeval.llm.in_flight import OtherProcess, in_flight
 from memeval.pipeline.execute.unit import Keeper, UnitDone, WorkUnit
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.connections import Loads, free_slots
+from memeval.pipeline.open.connections import Loads
 from memeval.process import started
 from memeval.runs.compute import ray_worker
-from memeval.runs.compute.computing import LEAVING_S, DiedError, SentUnit, State
+from memeval.runs.compute.computing import State
 from memeval.runs.compute.ray_computing import Start
+from memeval.runs.compute.remote import DiedError, RemoteWorker, stop_workers
 from memeval.runs.plan import PlannedCell
 from memeval.text.shown import one_line
 
@@ -145,19 +144,20 @@ class Cluster:
             self._folder = None
 
 
-class _WorkerHandle:
+class _RayWorker(RemoteWorker):
     """One worker."""
 
     def __init__(self, actor: Any, position: int, ahead_s: float) -> None:
         """`position` is its index among those that share a limit; `ahead_s` is how far this
         process's clock is ahead of the worker's.
         """
-        self.actor, self.position, self._ahead_s = actor, position, ahead_s
-        self.open_count = 0
-        """Number of its open units."""
-        self.loads: Loads = {}
-        self._calls = OtherProcess(self._finish)
-        in_flight.elsewhere.append(self._calls)
+        super().__init__()
+        self.position = position
+        self._actor, self._ahead_s = actor, ahead_s
+        self._receiving = _task(self._receive())
+
+    def send(self, order: Any) -> None:
+        self._actor.order.remote(order)
 
     def note(self, state: State) -> None:
         """Stores the worker's state, with times converted to this process's clock."""
@@ -165,23 +165,26 @@ class _WorkerHandle:
             if load.began is not None:
                 load.began, load.ended = load.began + self._ahead_s, load.ended + self._ahead_s
 
-        self.loads = state.loads
-        self._calls.under_way, self._calls.sent = state.under_way, state.sent
-        self._calls.lost = state.lost
+        super().note(state)
 
-    async def _finish(self, most_s: float) -> None:
-        """Waits for the model calls that the worker has in progress; no new ones start."""
-        await asyncio.wait({_task(self._note_finish(most_s))}, timeout=most_s)
+    async def _receive(self) -> None:
+        death = "its stream ended early"
+        try:
+            async for reference in self._actor.messages.options(num_returns="streaming").remote():
+                for message in await reference:
+                    self.receive(*message)
+        except Exception as error:  # noqa: BLE001 - Ray's, or any that a message can't be read with
+            death = _reason(error)
 
-    async def _note_finish(self, most_s: float) -> None:
-        # First the number of calls, which a message reports.
-        self.note(await self.actor.state.remote())
-        self.note(await self.actor.finish.remote(most_s))
+        if not self.is_ending:
+            self.death = death
 
-    def leave(self) -> None:
-        """Counts the calls of a worker that is gone."""
-        if self._calls in in_flight.elsewhere:
-            in_flight.leave(self._calls)
+        self.close()
+
+    def disconnect(self) -> None:
+        self._receiving.cancel()
+        # If only its connection broke, it would keep its processor and continue making calls.
+        ray.kill(self._actor)
 
 
 class RayWorkers:
@@ -213,14 +216,14 @@ class RayWorkers:
         # By value: a node can import memeval only after `begin` has set the path.
         ray.cloudpickle.register_pickle_by_value(ray_worker)
         self._class = ray.remote(num_cpus=1)(ray_worker.Worker)
-        self._numbers = itertools.count()
-        self._workers: list[_WorkerHandle] = []
-        self._all_workers: list[_WorkerHandle] = []
-        """Includes the seats of workers that died."""
+        self._workers: list[_RayWorker] = []
+        """Includes the seats of workers that are gone."""
         self._positions = list(range(self.processes))
         """Those that no worker has: the first ones have the larger parts of a limit."""
         self._starting: set[asyncio.Task[None]] = set()
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting = 0
+        """Units that wait for a worker."""
+        self._change = asyncio.Event()
         self._failed_starts = 0
         """Workers in a row that died before they were ready."""
         self._error: Exception | None = None
@@ -231,7 +234,11 @@ class RayWorkers:
 
     def loads(self) -> Iterable[Loads]:
         """The load of each worker on the endpoints."""
-        return [worker.loads for worker in self._all_workers]
+        return [worker.loads for worker in self._workers]
+
+    @property
+    def _active(self) -> list[_RayWorker]:
+        return [worker for worker in self._workers if not worker.is_ending]
 
     async def compute(
         self, unit: Callable[[], WorkUnit], keeper: Keeper, is_last: Callable[[], bool]
@@ -243,47 +250,38 @@ class RayWorkers:
         """
         for tried in range(TRIES):
             worker = await self._free_worker()
-            try:
-                if tried:
-                    keeper.begin_again()
+            if tried:
+                keeper.begin_again()
 
-                return await self._compute(worker, unit(), keeper)
-            except DiedError as death:
-                self._lose(worker, death)
+            try:
+                with suppress(DiedError):
+                    return await worker.compute(unit(), keeper)
             finally:
-                worker.open_count -= 1
                 self._wake()
 
         raise WorldError(f"{TRIES} workers died while computing the case: out of memory?")
 
-    async def _free_worker(self) -> _WorkerHandle:
+    async def _free_worker(self) -> _RayWorker:
         """Waits for a worker that may take a unit: of several, the one with the fewest units."""
         while True:
             self._start_missing()
-            if not self._workers and not self._starting:
-                assert self._error is not None
+            if active := self._active:
+                worker = min(active, key=lambda worker: worker.open_count)
+                if worker.open_count < (self._settings.cases or self._even_share()):
+                    return worker
+            elif self._error is not None and not self._starting:
                 raise self._error
 
-            most = self._settings.cases or self._even_share()
-            free = [worker for worker in self._workers if worker.open_count < most]
-            if free:
-                worker = min(free, key=lambda candidate: candidate.open_count)
-                worker.open_count += 1
-                return worker
-
-            future = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
+            self._waiting += 1
             try:
-                await future
-            except asyncio.CancelledError:
-                # This task may have been woken at the same moment: another one looks instead.
-                self._wake()
-                raise
+                await self._change.wait()
+            finally:
+                self._waiting -= 1
 
     def _even_share(self) -> int:
         """Units that a worker may have open, so that some are left for those that are starting."""
-        units = 1 + len(self._waiting) + sum(worker.open_count for worker in self._workers)
-        return math.ceil(units / (len(self._workers) + len(self._starting)))
+        units = 1 + self._waiting + sum(worker.open_count for worker in self._active)
+        return math.ceil(units / (len(self._active) + len(self._starting)))
 
     def _start_missing(self) -> None:
         # The reason why one worker can't start, such as a different version, affects all others as
@@ -291,11 +289,11 @@ class RayWorkers:
         if self._error is not None:
             return
 
-        for _ in range(self.processes - len(self._workers) - len(self._starting)):
+        for _ in range(len(self._positions)):
             task = asyncio.create_task(self._start(heappop(self._positions)))
             self._starting.add(task)
             task.add_done_callback(self._starting.discard)
-            task.add_done_callback(lambda _: self._wake_all())
+            task.add_done_callback(lambda _: self._wake())
 
     async def _start(self, position: int) -> None:
         """Starts a worker, as soon as the cluster has a processor for it."""
@@ -308,7 +306,7 @@ class RayWorkers:
         ready = _task(_value(beginning))
         try:
             await asyncio.wait({ready}, timeout=PATIENCE_S)
-            if not ready.done() and not self._workers:
+            if not ready.done() and not self._active:
                 self.say("waiting for the first worker of the Ray cluster")
 
             reply = await ready
@@ -330,9 +328,9 @@ class RayWorkers:
             is_here = reply.node == self._cluster.node
             ahead_s = 0.0 if is_here else time.perf_counter() - reply.clock_s
             self._failed_starts = 0
-            worker = _WorkerHandle(actor, position, ahead_s)
+            worker = _RayWorker(actor, position, ahead_s)
+            worker.gone.add_done_callback(lambda _: self._lose(worker))
             self._workers.append(worker)
-            self._all_workers.append(worker)
 
     def _check(self, reply: ray_worker.BeginReply) -> None:
         """Raises `UserError` for a worker that can't compute for this sweep."""
@@ -344,80 +342,25 @@ class RayWorkers:
         if reply.node != self._cluster.node and not self._shares_store:
             raise several_nodes()
 
-    def _lose(self, worker: _WorkerHandle, death: DiedError) -> None:
-        # Each unit that the worker had open reports its death.
-        if worker in self._workers:
-            self._workers.remove(worker)
-            heappush(self._positions, worker.position)
-            # If only its connection broke, it would keep its processor and continue making calls.
-            ray.kill(worker.actor)
-            free_slots(worker.loads)
-            worker.leave()
-            self.say(f"a Ray worker died ({death}): other workers take over its open cases")
+    def _lose(self, worker: _RayWorker) -> None:
+        heappush(self._positions, worker.position)
+        if worker.death:
+            self.say(f"a Ray worker died ({worker.death}): other workers take over its open cases")
 
-        self._start_missing()
+        self._wake()
 
     def _wake(self) -> None:
-        """Wakes one of the tasks that wait for a worker."""
-        while self._waiting:
-            future = self._waiting.popleft()
-            if not future.done():
-                future.set_result(None)
-                return
-
-    def _wake_all(self) -> None:
-        for _ in range(len(self._waiting)):
-            self._wake()
-
-    async def _compute(self, worker: _WorkerHandle, work: WorkUnit, keeper: Keeper) -> UnitDone:
-        """The result of a unit. Raises `DiedError` if the worker is gone."""
-        number = next(self._numbers)
-        stream = worker.actor.compute.options(num_returns="streaming").remote(number, work)
-        unit = SentUnit(keeper, lambda: worker.actor.stop.remote(number))
-        # A separate task, so that no message is lost to a cancellation.
-        receiving = _task(_receive(worker, stream, unit))
-        try:
-            return await unit.result()
-        finally:
-            receiving.cancel()
+        """Has the tasks that wait for a worker look again."""
+        self._change.set()
+        self._change.clear()
 
     async def stop(self) -> None:
         """Stops the workers: they first release what they hold."""
-        starting = list(self._starting)
-        for task in starting:
-            task.cancel()
-
         # With a shared store, a killed worker's requests stay leased until their leases expire.
-        leaving = [_task(_value(worker.actor.leave.remote())) for worker in self._workers]
-        if starting or leaving:
-            await asyncio.wait([*starting, *leaving], timeout=LEAVING_S)
-
-        for worker in self._workers:
-            ray.kill(worker.actor)
+        await stop_workers(self._workers, list(self._starting))
 
     def close(self) -> None:
-        for worker in self._all_workers:
-            worker.leave()
-
         self._cluster.close()
-
-
-async def _receive(worker: _WorkerHandle, stream: Any, unit: SentUnit) -> None:
-    """Passes the messages of a unit on until the unit's end."""
-    try:
-        async for reference in stream:
-            contents, state = await reference
-            worker.note(state)
-            for kind, content in contents:
-                unit.accept(kind, content)
-    except RayTaskError as error:
-        unit.fail(WorldError(f"a Ray worker failed: {_reason(error)}"))
-    except RayError as error:
-        unit.fail(DiedError(_reason(error)))
-    except Exception as error:  # noqa: BLE001 - raised where the unit is waited for
-        unit.fail(error)
-    else:
-        unit.fail(DiedError("its stream ended early"))
 
 
 def several_nodes() -> UserError:
@@ -441,7 +384,7 @@ async def _value(reference: Any) -> Any:
     return await reference
 
 
-def _reason(error: RayError) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, ActorDiedError):
         return "its process ended"
 

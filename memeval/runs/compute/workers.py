@@ -8,7 +8,6 @@ a fast endpoint with many slots.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import math
 import os
 import pickle
@@ -24,23 +23,14 @@ from typing import Any
 
 from memeval.config.roles import called_roles, lowest_limit, settings_of_role
 from memeval.errors import WorldError
-from memeval.llm.in_flight import OtherProcess, in_flight
 from memeval.pipeline.execute.unit import SAY, Keeper, UnitDone, WorkUnit
 from memeval.pipeline.open.called import limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Loads, free_slots
 from memeval.process.environment import count_cores
-from memeval.runs.compute.computing import LEAVING_S, MESSAGE, DiedError, SentUnit
-from memeval.runs.compute.forked import (
-    END,
-    FINISH,
-    FINISHED,
-    SHARE,
-    STATE,
-    STOP,
-    WORK,
-    become_forker,
-)
+from memeval.runs.compute.computing import MESSAGE, SHARE, State
+from memeval.runs.compute.forked import become_forker
+from memeval.runs.compute.remote import DiedError, RemoteWorker, stop_workers
 from memeval.runs.interrupt import KEYS_THREAD
 from memeval.runs.plan import Plan, PlannedCell
 from memeval.runs.publish import publisher
@@ -191,13 +181,13 @@ class Workers:
         idle_s = 0.0 if is_last else IDLE_S
         asyncio.get_running_loop().call_later(idle_s, self._calling.rebalance, idle_s)
 
-    def _start(self) -> _Worker:
+    def _start(self) -> _ForkedWorker:
         ours, theirs = Pipe()
         with theirs:
             # A descriptor can only be sent with data: the byte itself means nothing.
             socket.send_fds(self._control, [b"w"], [theirs.fileno()])
 
-        return _Worker(ours, self._is_news)
+        return _ForkedWorker(ours, self._is_news)
 
     def _is_news(self, message: str) -> bool:
         """Whether no process has recently sent this message, as all of them notice a dead
@@ -208,15 +198,7 @@ class Workers:
 
     async def stop(self) -> None:
         """Stops the workers, which first release what they hold."""
-        workers = [*self._computing.workers, *self._calling.workers]
-        for worker in workers:
-            worker.end()
-
-        if workers:
-            await asyncio.wait([worker.gone for worker in workers], timeout=LEAVING_S)
-
-        for worker in workers:
-            worker.close()
+        await stop_workers([*self._computing.workers, *self._calling.workers])
 
     def close(self) -> None:
         """Ends the process that forks the workers."""
@@ -228,17 +210,17 @@ class Workers:
 class _Pool:
     """Workers of one kind."""
 
-    def __init__(self, most: int, start: Callable[[], _Worker]) -> None:
-        self.workers: list[_Worker] = []
+    def __init__(self, most: int, start: Callable[[], _ForkedWorker]) -> None:
+        self.workers: list[_ForkedWorker] = []
         self.most, self._start = most, start
         """The maximum number of workers."""
         self._taken_at = 0.0
 
     @property
-    def _active(self) -> list[_Worker]:
+    def _active(self) -> list[_ForkedWorker]:
         return [worker for worker in self.workers if not worker.is_ending]
 
-    def worker(self) -> _Worker:
+    def worker(self) -> _ForkedWorker:
         """The worker with the fewest open units; a new one if all are busy and there is room."""
         self._taken_at = time.monotonic()
         active = self._active
@@ -277,96 +259,46 @@ class _Pool:
             worker.share(count)
 
 
-class _Worker:
+class _ForkedWorker(RemoteWorker):
     """One worker process."""
 
     def __init__(self, connection: Connection, is_news: Callable[[str], bool]) -> None:
         """`is_news` says whether a message is to be shown."""
-        self.loads: Loads = {}
-        self.position = 0
-        """Its index among the processes that share a limit."""
+        super().__init__()
         self._shared: tuple[int, int] | None = None
-        self.idle_since = time.monotonic()
-        self.is_ending = self._has_left = False
-        """Whether it takes no further units, and whether others have got its request slots."""
+        self._has_left = False
+        """Whether others have got its request slots."""
         self._connection, self._is_news = connection, is_news
         self._loop = asyncio.get_running_loop()
-        self.gone = self._loop.create_future()
-        self._finished = self._loop.create_future()
-        """Done once its model calls have ended."""
-        self._numbers = itertools.count()
-        self._units: dict[int, SentUnit] = {}
-        self._calls = OtherProcess(self._finish)
-        in_flight.elsewhere.append(self._calls)
         self._loop.add_reader(connection.fileno(), self._read)
-
-    @property
-    def open_count(self) -> int:
-        return len(self._units)
-
-    async def compute(self, work: WorkUnit, keeper: Keeper) -> UnitDone:
-        """The result of a unit. Raises `DiedError` if the process is gone."""
-        number = next(self._numbers)
-        unit = SentUnit(keeper, lambda: self._send((STOP, number, None)))
-        self._units[number] = unit
-        self._send((WORK, number, work))
-        try:
-            return await unit.result()
-        except asyncio.CancelledError:
-            if not unit.done.done():
-                self.close()  # it hangs
-            elif self.open_count == 1:
-                self.end()  # a thread of the unit may still run
-
-            raise
-        finally:
-            del self._units[number]
-            self.idle_since = time.monotonic()
 
     def share(self, processes: int) -> None:
         """Sets how many processes share the limit of each endpoint from now on."""
         before, self._shared = self._shared, (processes, self.position)
         if self._shared != before:
-            self._send((SHARE, 0, self._shared))
+            self.send((SHARE, 0, self._shared))
 
-    async def _finish(self, most_s: float) -> None:
-        """Waits up to `most_s` seconds for the model calls under way; no new ones start."""
-        self._send((FINISH, 0, most_s))
-        ends = {self._finished, self.gone}
-        await asyncio.wait(ends, timeout=most_s, return_when=asyncio.FIRST_COMPLETED)
-
-    def _send(self, order: Any) -> None:
+    def send(self, order: Any) -> None:
         with suppress(OSError):  # the process is gone, which `_read` notices
             self._connection.send_bytes(pickle.dumps(order, pickle.HIGHEST_PROTOCOL))
 
     def _read(self) -> None:
         try:
-            number, kind, content = pickle.loads(self._connection.recv_bytes())
+            message = pickle.loads(self._connection.recv_bytes())
         except (OSError, EOFError):
             self.close()
-            return
+        else:
+            self.receive(*message)
 
-        if kind == STATE:
-            self.loads = content.loads
-            if self._has_left:
-                free_slots(self.loads)
+    def receive(self, number: int, kind: str, content: Any) -> None:
+        # A message for the user may be one that another process has just sent.
+        if kind != MESSAGE or content[0] != SAY or self._is_news(*content[1]):
+            super().receive(number, kind, content)
 
-            self._calls.under_way, self._calls.sent = content.under_way, content.sent
-            self._calls.lost = content.lost
-        elif kind == FINISHED and not self._finished.done():
-            self._finished.set_result(None)
-        elif number in self._units and self._is_shown(kind, content):  # not given up
-            self._units[number].accept(kind, content)
-
-    def _is_shown(self, kind: str, content: Any) -> bool:
-        """Whether it is not a message for the user that another process has just sent."""
-        return kind != MESSAGE or content[0] != SAY or self._is_news(*content[1])
-
-    def end(self) -> None:
-        """Asks the process to end, unless already asked."""
-        if not self.is_ending:
-            self.is_ending = True
-            self._send(END)
+    def note(self, state: State) -> None:
+        super().note(state)
+        if self._has_left:
+            free_slots(self.loads)
 
     def retire(self) -> None:
         """Ends the process before the others."""
@@ -374,19 +306,6 @@ class _Worker:
         free_slots(self.loads)
         self.end()
 
-    def close(self) -> None:
-        """Disconnects from the process, which then ends; its open units raise `DiedError`."""
-        if self.gone.done():
-            return
-
-        # If it died, another process takes its place.
-        if not self.is_ending:
-            free_slots(self.loads)
-
-        self.is_ending = True
+    def disconnect(self) -> None:
         self._loop.remove_reader(self._connection.fileno())
         self._connection.close()
-        in_flight.leave(self._calls)
-        self.gone.set_result(None)
-        for unit in self._units.values():
-            unit.fail(DiedError())
