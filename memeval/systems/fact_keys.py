@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from memeval.records import IngestHealth, MemoryChunk
+from memeval.records import MemoryChunk
 from memeval.systems.asking import take_notes
 from memeval.systems.base import INGEST, POSITIVE, DumpItem, SystemSettings
 from memeval.systems.chunk_file import iso_time, read_state, write_state
@@ -39,6 +39,7 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
     """An indexed system whose texts may be expanded by facts: see `expand`."""
 
     settings: Any
+    _lost: int
 
     @classmethod
     def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
@@ -70,13 +71,6 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
 
         pairs = zip(texts, self._facts, strict=True)
         return [f"{text}\n{facts}" if facts else text for text, facts in pairs]
-
-    def health(self) -> IngestHealth | None:
-        """Counts as lost the chunks without a usable reply for their facts."""
-        if not self.settings.has_facts:
-            return None
-
-        return self.health_with(self._lost)
 
     def dump(self) -> list[DumpItem] | None:
         if not self.settings.has_facts:

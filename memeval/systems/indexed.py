@@ -76,6 +76,8 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
     """None until `consolidate` or `load`, and after `close`."""
     retained: list[MemoryChunk] | None
     """The agent's window since a compression; None before the first one."""
+    _lost: int | None = None
+    """Ingested chunks without a usable reply of a model; None in systems that count no losses."""
 
     def texts(self) -> list[str]:
         """The texts that are indexed, by position."""
@@ -158,10 +160,13 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         """Whether all its knowledge is in its chunks, so that the simple rule can remove it."""
         return not self.uses_llm_at_ingest(self.settings)
 
-    def health_with(self, lost: int) -> IngestHealth:
-        """The health with `lost` chunks, among those that were ingested and not loaded."""
+    def health(self) -> IngestHealth | None:
+        """The losses among the chunks that were ingested and not loaded, if they are counted."""
+        if self._lost is None or self.keeps_only_chunks:
+            return None
+
         asked = len(self.chunks) - self._loaded
-        return IngestHealth(asked=asked, stored=asked - lost, lost=lost)
+        return IngestHealth(asked=asked, stored=asked - self._lost, lost=self._lost)
 
     async def _open(self, saved: Path | None) -> None:
         before = self.index

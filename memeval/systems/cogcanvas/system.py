@@ -48,6 +48,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
     settings_type = CogCanvasSettings
     keeps_window = True
     settings: CogCanvasSettings
+    _lost: int
 
     def __init__(self, settings: CogCanvasSettings, parts: SystemContext) -> None:
         super().__init__(settings, replace(parts, top_k=settings.top_k or parts.top_k))

@@ -10,7 +10,7 @@ from memeval.judges.reading import read_yes
 from memeval.llm.memory_prompts import RelevancePrompt
 from memeval.llm.prompts import load_builtin
 from memeval.llm.tokens import batches, count_tokens
-from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved, Role
+from memeval.records import Answer, MemoryChunk, Query, Retrieved, Role
 from memeval.retrieval.dense import DenseIndex
 from memeval.systems.asking import take_notes
 from memeval.systems.base import ANSWER, INGEST, NOT_NEGATIVE, POSITIVE, DumpItem, SystemSettings
@@ -96,6 +96,7 @@ class Light(IndexedSystem[DenseIndex]):
 
     settings_type = LightSettings
     settings: LightSettings
+    _lost: int
 
     @classmethod
     def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
@@ -164,10 +165,6 @@ class Light(IndexedSystem[DenseIndex]):
         """The model's text; empty if there is nothing to note, None if no reply is usable."""
         before = self._before if name != CONDENSE else ""
         return await take_notes(self.parts, name, before=before, said=said, budget=budget)
-
-    def health(self) -> IngestHealth:
-        """Counts as lost the chunks of pairs without any usable reply for facts or notes."""
-        return self.health_with(self._lost)
 
     def dump(self) -> list[DumpItem]:
         items: list[DumpItem] = []

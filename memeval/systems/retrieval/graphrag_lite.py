@@ -9,7 +9,7 @@ from memeval.llm.contract import Completion
 from memeval.llm.memory_prompts import EntitiesPrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.prompts import load_builtin
-from memeval.records import IngestHealth, MemoryChunk, Query
+from memeval.records import MemoryChunk, Query
 from memeval.retrieval.dense import DenseIndex
 from memeval.retrieval.entities import content_words, entities, named_entities
 from memeval.retrieval.entity_graph import EntityGraph
@@ -58,6 +58,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
     settings: GraphRagSettings
     keeps_window = True
     _graph: EntityGraph
+    _lost: int
 
     @classmethod
     def resolve_settings(
@@ -104,13 +105,6 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         names = await ask_for(self.parts.model, prompt, seed=self.parts.seed, read=_names)
         self._names[line] = names or []
         return names is not None
-
-    def health(self) -> IngestHealth | None:
-        """Counts as lost the chunks with a line for which no reply could be read."""
-        if not self.settings.uses_model:
-            return None
-
-        return self.health_with(self._lost)
 
     def texts(self) -> list[str]:
         return list(self._graph.names.values())
