@@ -17,7 +17,6 @@ from memeval.testing.under_test import (
     prompt_texts,
     quoted,
     retrieved_in,
-    watched,
 )
 from memeval.text.shown import one_line
 
@@ -103,10 +102,10 @@ async def top_k_is_obeyed(sut: SystemUnderTest) -> None:
             count = len(answer.retrieved or ())
             expect(count <= top_k, f"top_k={top_k} returned {count} chunks", f"at most {top_k}")
 
-    system = await sut.fill_system()
-    if isinstance(system, RecallSystem):
+    memory = await sut.fill_system()
+    if isinstance(memory.system, RecallSystem):
         with metered(Ledger()) as ledger:
-            await watched(system).call("recall", Query(QUESTIONS[0]), 2)
+            await memory.call("recall", Query(QUESTIONS[0]), 2)
 
         # `recall` may truncate the service's results: a remark says so.
         noted = ledger.remarks.get(MORE_THAN_ASKED, "")
@@ -139,22 +138,22 @@ async def compression_keeps_the_window(sut: SystemUnderTest) -> None:
 
 async def empty_case(sut: SystemUnderTest) -> None:
     """A case without a single chunk is answered, or refused with an error."""
-    system = await sut.fill_system(case=EvalCase("empty", (), ()))
-    if system.wants_evidence:
+    memory = await sut.fill_system(case=EvalCase("empty", (), ()))
+    if memory.system.wants_evidence:
         raise NotApplicableError("it is handed the evidence, and an empty case has none")
 
-    answer = await sut.ask(system, QUESTIONS[0])
+    answer = await sut.ask(memory, QUESTIONS[0])
     held = [chunk.text for chunk in answer.retrieved or ()]
     expect(not held, f"an empty case held {quoted(held)}", "nothing found")
 
 
 async def unicode_survives(sut: SystemUnderTest) -> None:
     case = _case_of("unicode", UNICODE)
-    system = await sut.fill_system(case=case, top_k=len(UNICODE))
+    memory = await sut.fill_system(case=case, top_k=len(UNICODE))
     contents = {chunk.turn_ids: chunk.content for chunk in sample_chunks(case)}
     shows, whole = False, 0
     for text in UNICODE:
-        retrieved = (await sut.ask(system, text)).retrieved
+        retrieved = (await sut.ask(memory, text)).retrieved
         shows = shows or retrieved is not None
         for chunk in retrieved or ():
             whole += any(content in chunk.text for content in contents.values())
@@ -178,8 +177,8 @@ async def long_turn(sut: SystemUnderTest) -> None:
     """A turn of 60,000 characters is stored, or refused with an error."""
     filler = " ".join(f"word{number}" for number in range(LONG_TURN_CHARACTERS // 10))
     case = _case_of("long", ("The kayak is red.", f"The harbour code is 4417. {filler}"))
-    system = await sut.fill_system(case=case)
-    answer = await sut.ask(system, "What is the harbour code?")
+    memory = await sut.fill_system(case=case)
+    answer = await sut.ask(memory, "What is the harbour code?")
     expect(bool(answer.text.strip()), "an empty answer", "an answer in words")
 
 

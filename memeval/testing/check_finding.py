@@ -51,14 +51,14 @@ async def finds_what_it_was_given(sut: SystemUnderTest) -> None:
     if not sut.remembers:
         raise NotApplicableError("it is the control without a memory")
 
-    system = await sut.fill_system(case=facts_case())
-    if system.wants_evidence:
+    memory = await sut.fill_system(case=facts_case())
+    if memory.system.wants_evidence:
         raise NotApplicableError("it is handed the evidence, and searches for nothing")
 
     with metered(Ledger()) as ledger:
         for thing, name in FACTS.items():
             for question in questions_about(thing, name):
-                if await sut.finds(system, question, name):
+                if await sut.finds(memory, question, name):
                     return
 
     raise NotShownError(
@@ -70,8 +70,8 @@ async def finds_what_it_was_given(sut: SystemUnderTest) -> None:
 
 async def makes_nothing_up(sut: SystemUnderTest) -> None:
     """A search for something that was never said finds nothing, or something that was said."""
-    system = await sut.fill_system()
-    retrieved = (await sut.ask(system, NEVER_SAID)).retrieved
+    memory = await sut.fill_system()
+    retrieved = (await sut.ask(memory, NEVER_SAID)).retrieved
     if retrieved is None:
         raise NotApplicableError("it does not show its results")
 

@@ -5,18 +5,17 @@ from dataclasses import replace
 
 from memeval.pipeline.execute.ingest import ingest
 from memeval.records import Answer, ForgetRequest, MemoryChunk, Query
-from memeval.systems.base import MemorySystem
 from memeval.testing.sample import MARKS, sample_case, sample_chunks, turn_ids_of
 from memeval.testing.under_test import (
     NotApplicableError,
     NotShownError,
+    Opened,
     SystemUnderTest,
     discard,
     expect,
     expect_alike,
     expect_shown,
     quoted,
-    watched,
 )
 
 FIRST, SECOND = (*MARKS["s1"], *MARKS["s2"]), MARKS["s3"]
@@ -50,9 +49,9 @@ async def cases_do_not_mix(sut: SystemUnderTest) -> None:
 
 async def users_do_not_mix(sut: SystemUnderTest) -> None:
     """Two users of one store: neither finds or removes anything of the other's."""
-    system = sut.start(sut.parts(sut.model()))
-    if not system.knows_users(system.settings):
-        await discard(system)
+    memory = sut.start(sut.model())
+    if not memory.system.knows_users(memory.system.settings):
+        await discard(memory)
         raise NotApplicableError("it does not tell users apart: knows_users() is False")
 
     users = {
@@ -63,8 +62,8 @@ async def users_do_not_mix(sut: SystemUnderTest) -> None:
     for user, own_chunks in users.items():
         chunks += [replace(chunk, user=user) for chunk in own_chunks]
 
-    await ingest(watched(system), chunks, (), 0)
-    found = {user: await _marks_of(system, user) for user in users}
+    await ingest(memory, chunks, (), 0)
+    found = {user: await _marks_of(memory, user) for user in users}
     for user, own, others in (("user-1", FIRST, SECOND), ("user-2", SECOND, FIRST)):
         seen_of_others = found[user].intersection(others)
         expect(
@@ -76,8 +75,8 @@ async def users_do_not_mix(sut: SystemUnderTest) -> None:
             raise NotShownError(f"{user} did not find what was said by {user} either")
 
     request = ForgetRequest(words="Forget it.", about=SECOND[0], user="user-1")
-    if await watched(system).call("forget", request) is not None:
-        kept = await _marks_of(system, "user-2")
+    if await memory.call("forget", request) is not None:
+        kept = await _marks_of(memory, "user-2")
         expect(
             kept == found["user-2"],
             f"'{SECOND[0]}' of one user is gone, as another one wanted it forgotten",
@@ -85,26 +84,26 @@ async def users_do_not_mix(sut: SystemUnderTest) -> None:
         )
 
 
-async def _marks_of(system: MemorySystem, user: str) -> set[str]:
+async def _marks_of(memory: Opened, user: str) -> set[str]:
     marks = set()
     for mark in (*FIRST, *SECOND):
-        for result in await watched(system).call("probe", Query(mark, user=user), 10) or ():
+        for result in await memory.call("probe", Query(mark, user=user), 10) or ():
             if mark.casefold() in result.text.casefold():
                 marks.add(mark)
 
     return marks
 
 
-def _searches(sut: SystemUnderTest, system: MemorySystem) -> bool:
+def _searches(sut: SystemUnderTest, memory: Opened) -> bool:
     """Whether it is a system with a memory that does not get the evidence."""
-    return sut.remembers and not system.wants_evidence
+    return sut.remembers and not memory.system.wants_evidence
 
 
 async def _expect_no_marks(
-    sut: SystemUnderTest, system: MemorySystem, marks: Sequence[str], where: str
+    sut: SystemUnderTest, memory: Opened, marks: Sequence[str], where: str
 ) -> None:
     for mark in marks:
-        found = await sut.finds_any(system, mark)
+        found = await sut.finds_any(memory, mark)
         expect(not found, f"'{mark}', which was said in another case, was found {where}", "nothing")
 
 
@@ -138,8 +137,8 @@ async def same_input_same_output(sut: SystemUnderTest) -> None:
 
 
 async def questions_change_nothing(sut: SystemUnderTest) -> None:
-    system = await sut.fill_system()
-    first, second = await sut.ask_all(system), await sut.ask_all(system)
+    memory = await sut.fill_system()
+    first, second = await sut.ask_all(memory), await sut.ask_all(memory)
     expect_alike(
         first, second, "asked a second time,", "the same answers: a question changes nothing"
     )

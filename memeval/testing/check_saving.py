@@ -7,47 +7,46 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memeval.errors import SystemFaultError
-from memeval.systems.base import MemorySystem
 from memeval.testing.sample import sample_chunks, turn_ids_of
 from memeval.testing.under_test import (
     NotApplicableError,
+    Opened,
     SystemUnderTest,
     ViolationError,
     discard,
     expect,
     expect_alike,
     quoted,
-    watched,
 )
 from memeval.text.shown import one_line
 
 
 async def save_and_load(sut: SystemUnderTest) -> None:
     with _folder() as folder:
-        system = await sut.fill_system(compress_after=(6,))
-        await _save(system, folder)
+        memory = await sut.fill_system(compress_after=(6,))
+        await _save(memory, folder)
         model = sut.model()
-        other = sut.start(sut.parts(model))
-        await watched(other).call("load", folder)
+        other = sut.start(model)
+        await other.call("load", folder)
         calls = len(model.prompts)
-        first, second = await sut.ask_all(system), await sut.ask_all(other)
+        first, second = await sut.ask_all(memory), await sut.ask_all(other)
 
     expect_alike(first, second, "after loading,", "the answers of the saved memory")
     expect(calls == 0, f"loading called the model {calls} times", "no call")
 
 
 async def dump_is_plain(sut: SystemUnderTest) -> None:
-    system = await sut.fill_system(compress_after=(6,))
-    dumped = await sut.dump(system)
+    memory = await sut.fill_system(compress_after=(6,))
+    dumped = await sut.dump(memory)
     loaded = dumped
     with _folder() as folder:
         try:
-            await _save(system, folder)
+            await _save(memory, folder)
         except NotApplicableError:
             pass
         else:
-            other = sut.start(sut.parts(sut.model()))
-            await watched(other).call("load", folder)
+            other = sut.start(sut.model())
+            await other.call("load", folder)
             loaded = await sut.dump(other)
 
     turns = turn_ids_of(sample_chunks())
@@ -76,9 +75,9 @@ async def damage_is_refused(sut: SystemUnderTest) -> None:
         for path in files:
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
-        other = sut.start(sut.parts(sut.model()))
+        other = sut.start(sut.model())
         try:
-            await watched(other).call("load", folder)
+            await other.call("load", folder)
         except Exception:  # noqa: BLE001
             # Any error will do: the engine then rebuilds the memory.
             await discard(other)
@@ -87,9 +86,9 @@ async def damage_is_refused(sut: SystemUnderTest) -> None:
     raise ViolationError("a memory that was cut in half was loaded", "an error")
 
 
-async def _save(system: MemorySystem, folder: Path) -> None:
+async def _save(memory: Opened, folder: Path) -> None:
     try:
-        await watched(system).call("save", folder)
+        await memory.call("save", folder)
     except SystemFaultError as fault:
         if not isinstance(fault.__cause__, NotImplementedError):
             raise

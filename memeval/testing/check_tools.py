@@ -14,11 +14,11 @@ from memeval.testing.check_finding import FACTS, facts_case, sentence_of
 from memeval.testing.under_test import (
     NotApplicableError,
     NotShownError,
+    Opened,
     SystemUnderTest,
     exchanges,
     expect,
     quoted,
-    watched,
 )
 from memeval.text.shown import one_line
 
@@ -45,8 +45,8 @@ async def tools_find_what_was_stored(sut: SystemUnderTest) -> None:
 
 async def tools_find_what_they_wrote(sut: SystemUnderTest) -> None:
     """Content written by a tool is found by a tool that reads."""
-    system = await sut.fill_system(case=NOTHING)
-    tools = await _tools(system)
+    memory = await sut.fill_system(case=NOTHING)
+    tools = await _tools(memory)
     # Tools that delete are not called.
     writing = [tool for tool in tools if tool.writes and stores_text(as_function(tool))]
     if not writing:
@@ -54,21 +54,21 @@ async def tools_find_what_they_wrote(sut: SystemUnderTest) -> None:
 
     (thing, name), *_ = FACTS.items()
     for tool in writing:
-        await _call(system, tool, sentence_of(thing, name), thing)
+        await _call(memory, tool, sentence_of(thing, name), thing)
 
     reading = _reading(tools)
-    if not await _finds(system, reading, thing, name):
+    if not await _finds(memory, reading, thing, name):
         raise NotShownError(
             f"what {_tool_names(writing)} wrote was not found by {_tool_names(reading)}"
         )
 
 
-async def _tools(system: MemorySystem) -> Sequence[Tool]:
+async def _tools(memory: Opened) -> Sequence[Tool]:
     """The tools of a memory. Raises `NotApplicableError` for one without its own tools."""
-    if type(system).tools is MemorySystem.tools:
+    if type(memory.system).tools is MemorySystem.tools:
         raise NotApplicableError("it has no tools")
 
-    tools = await open_tools(watched(system))
+    tools = await open_tools(memory)
     if all(getattr(tool.call, "__module__", "") == search_tool.__module__ for tool in tools):
         raise NotApplicableError("its only tool is its search, which other rules check")
 
@@ -79,25 +79,25 @@ def _reading(tools: Sequence[Tool]) -> Sequence[Tool]:
     return [tool for tool in tools if not tool.writes]
 
 
-async def _finds(system: MemorySystem, tools: Sequence[Tool], thing: str, name: str) -> bool:
+async def _finds(memory: Opened, tools: Sequence[Tool], thing: str, name: str) -> bool:
     """Whether any tool returns the name of a thing when it searches for the thing."""
     for tool in tools:
         # The word alone, and the sentence without the name: some search by words, some by meaning.
         for words in (thing, sentence_of(thing, "").rstrip(" .")):
-            if name in await _call(system, tool, words, words):
+            if name in await _call(memory, tool, words, words):
                 return True
 
     return False
 
 
-async def _call(system: MemorySystem, tool: Tool, note: str, label: str) -> str:
+async def _call(memory: Opened, tool: Tool, note: str, label: str) -> str:
     """Result of a tool for these words in the fewest arguments it takes; empty for an error."""
     arguments: Mapping[str, Any] = fill_schema(tool.parameters, note=note, label=label)
     exchanges.append(f"called: {tool.name} {one_line(arguments, 80)}")
     if mistake(arguments, {**tool.parameters, "type": "object"}) is not None:
         return ""
 
-    result = as_result(await watched(system).use(tool, arguments))
+    result = as_result(await memory.use(tool, arguments))
     exchanges.append(f"  got: {quoted([result.text])}")
     return "" if result.is_error else result.text
 

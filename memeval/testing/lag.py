@@ -9,7 +9,7 @@ from memeval.pipeline.execute.ingest import ingest_calls
 from memeval.records import Turn
 from memeval.testing.check_finding import FACTS, questions_about, sentence_of
 from memeval.testing.sample import sample_case, sample_chunks
-from memeval.testing.under_test import SystemUnderTest, watched
+from memeval.testing.under_test import SystemUnderTest
 
 FIRST_PAUSE_S = 0.01
 PAUSE_SHARE = 0.05
@@ -48,15 +48,15 @@ async def measure_lag(
     fact = Turn(f"{last.session_id}:fact", "Ilse", sentence_of(thing, name), last.started_at)
     with_fact = replace(last, turns=(*last.turns, fact))
     case = replace(case, sessions=(*case.sessions[:-1], with_fact))
-    system = sut.start(sut.parts(sut.model(), case_id=case.case_id))
-    await watched(system).run(ingest_calls(sample_chunks(case), {}))
+    memory = sut.start(sut.model(), case_id=case.case_id)
+    await memory.run(ingest_calls(sample_chunks(case), {}))
 
     began, looks = clock(), 0
     while True:
         asked = clock()
         for question in questions_about(thing, name):
             looks += 1
-            if await sut.finds(system, question, name):
+            if await sut.finds(memory, question, name):
                 return Lag(asked - began, looks)
 
         waited = clock() - began

@@ -66,6 +66,14 @@ def _found_by(answer: Answer) -> tuple[Any, ...]:
     return [chunk.turn_ids for chunk in answer.retrieved or ()], answer.ranking
 
 
+class Opened(Watched):
+    """A memory that a check opened: it is called as a run calls it."""
+
+    def __init__(self, system: MemorySystem, model: ScriptedModel, timeout_s: float | None) -> None:
+        super().__init__(system, "check", timeout_s)
+        self.model = model
+
+
 class SystemUnderTest:
     """The system that the checks build and use: subclasses define it.
 
@@ -120,37 +128,37 @@ class SystemUnderTest:
         *,
         top_k: int | None = None,
         compress_after: Sequence[int] = (),
-    ) -> MemorySystem:
-        """A system that has ingested a case, compressed after each number of chunks."""
+    ) -> Opened:
+        """A memory that has ingested a case, compressed after each number of chunks."""
         case = case or sample_case()
-        model = model or self.model()
-        system = self.start(self.parts(model, top_k=top_k, case_id=case.case_id))
-        _MODELS[id(system)] = model
-        await self.ingest(system, case, compress_after)
-        return system
+        memory = self.start(model or self.model(), top_k=top_k, case_id=case.case_id)
+        await self.ingest(memory, case, compress_after)
+        return memory
 
     async def ingest(
-        self, system: MemorySystem, case: EvalCase, compress_after: Sequence[int] = ()
+        self, memory: Opened, case: EvalCase, compress_after: Sequence[int] = ()
     ) -> None:
-        """Resets a system and ingests a case."""
+        """Resets a memory and ingests a case."""
         chunks = sample_chunks(case)
         first = f", the first one: {quoted([chunks[0].text])}" if chunks else ""
         exchanges.append(f"sent: a reset, and {len(chunks)} chunks of '{case.case_id}'{first}")
-        await ingest(watched(system), chunks, compress_after, retain=RETAIN)
-        await health_of_ingest(watched(system), len(chunks), current_ledger())
+        await ingest(memory, chunks, compress_after, retain=RETAIN)
+        await health_of_ingest(memory, len(chunks), current_ledger())
 
-    def start(self, parts: SystemContext) -> MemorySystem:
-        """A fresh system, which `play` closes."""
-        system = self.build(parts)
-        _OPEN[id(system)] = Watched(system, "check", self.timeout_s)
-        return system
+    def start(
+        self, model: ScriptedModel, *, top_k: int | None = None, case_id: str = "sample"
+    ) -> Opened:
+        """A fresh memory, which `play` closes."""
+        system = self.build(self.parts(model, top_k=top_k, case_id=case_id))
+        _opened.append(Opened(system, model, self.timeout_s))
+        return _opened[-1]
 
-    async def ask(self, system: MemorySystem, question: str) -> Answer:
+    async def ask(self, memory: Opened, question: str) -> Answer:
         query = Query(question)
-        if system.wants_evidence:
+        if memory.system.wants_evidence:
             query = OracleQuery(question, evidence=("s1:1",))
 
-        answer: Answer = await watched(system).call("answer", query)
+        answer: Answer = await memory.call("answer", query)
         exchanges.append(f"asked: {quoted([question])}")
         if isinstance(answer, Answer):
             answer = without_left_out(answer, current_ledger().left_out)
@@ -158,35 +166,32 @@ class SystemUnderTest:
 
         return answer
 
-    async def finds(self, system: MemorySystem, question: str, word: str) -> bool:
+    async def finds(self, memory: Opened, question: str, word: str) -> bool:
         """Whether a question retrieves a word: in the retrieved chunks, or, if the question does
         not contain it, in the reader's context or answer.
         """
-        model = _MODELS.get(id(system))
-        before = len(model.prompts) if model else 0
-        answer = await self.ask(system, question)
+        before = len(memory.model.prompts)
+        answer = await self.ask(memory, question)
         texts = [chunk.text for chunk in answer.retrieved or ()]
         if word not in question:
-            texts.append(answer.text)
-            if model:
-                texts += prompt_texts(model.prompts[before:])
+            texts += [answer.text, *prompt_texts(memory.model.prompts[before:])]
 
         return any(word.casefold() in text.casefold() for text in texts)
 
-    async def finds_any(self, system: MemorySystem, *words: str) -> bool:
-        """Whether a system finds any of these words, by searching for it or by an open question."""
+    async def finds_any(self, memory: Opened, *words: str) -> bool:
+        """Whether a memory finds any of these words, by searching for it or by an open question."""
         for word in words:
-            if await self.finds(system, word, word) or await self.finds(system, OPEN, word):
+            if await self.finds(memory, word, word) or await self.finds(memory, OPEN, word):
                 return True
 
         return False
 
-    async def ask_all(self, system: MemorySystem) -> list[Answer]:
-        return [await self.ask(system, question) for question in QUESTIONS]
+    async def ask_all(self, memory: Opened) -> list[Answer]:
+        return [await self.ask(memory, question) for question in QUESTIONS]
 
-    async def dump(self, system: MemorySystem) -> list[DumpItem]:
+    async def dump(self, memory: Opened) -> list[DumpItem]:
         """The items that the system extracted or wrote; empty if it dumps None."""
-        items: Iterable[DumpItem] | None = await watched(system).call("dump")
+        items: Iterable[DumpItem] | None = await memory.call("dump")
         return list(items or ())
 
 
@@ -194,10 +199,8 @@ RETAIN = 2
 """Chunks that a compression leaves as they are."""
 OPEN = "What was talked about?"
 """A question without any of the words that are searched for."""
-_OPEN: dict[int, Watched] = {}
-"""Systems that the running check has built, by their ids."""
-_MODELS: dict[int, ScriptedModel] = {}
-"""The models of these systems."""
+_opened: list[Opened] = []
+"""The memories that the running check has opened."""
 exchanges: list[str] = []
 """The requests and replies of the running check, in words."""
 
@@ -216,27 +219,22 @@ def _lines_of(answer: Answer) -> Iterator[str]:
 
 
 async def play(check: Callable[[SystemUnderTest], Awaitable[None]], sut: SystemUnderTest) -> None:
-    """Runs a check, and closes the systems that it built."""
-    # A check may build its systems in an inner function: they are closed here, too.
-    before = len(_OPEN)
+    """Runs a check, and closes the memories that it opened."""
+    # A check may open its memories in an inner function: they are closed here, too.
+    before = len(_opened)
     try:
         await check(sut)
     finally:
-        while len(_OPEN) > before:
-            number, opened = _OPEN.popitem()
-            _MODELS.pop(number, None)
+        while len(_opened) > before:
+            opened = _opened.pop()
             if not opened.has_hung_call:
                 await opened.call("close")
 
 
-def watched(system: MemorySystem) -> Watched:
-    """A system that `start` built, called as a run calls it."""
-    return _OPEN[id(system)]
-
-
-async def discard(system: MemorySystem) -> None:
-    """Closes a system without a memory. An error of its `close` is ignored: a run only notes it."""
-    await _OPEN.pop(id(system)).close()
+async def discard(memory: Opened) -> None:
+    """Closes an empty memory. An error of its `close` is ignored: a run only notes it."""
+    _opened.remove(memory)
+    await memory.close()
 
 
 def prompt_texts(prompts: Iterable[tuple[Role, Prompt]]) -> list[str]:

@@ -29,7 +29,7 @@ from memeval.systems.external.command import CommandMemory, CommandSettings, Pro
 from memeval.systems.external.program import PASS_ON, describe_status
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.sample import sample_chunks
-from memeval.testing.under_test import SystemUnderTest, play, watched
+from memeval.testing.under_test import SystemUnderTest, play
 
 FAULTY = Path(__file__).with_name("faulty_program.py")
 
@@ -82,11 +82,11 @@ def test_program_that_died_is_given_both_users_of_a_shared_store_again(tmp_path:
     found: list[Retrieved] = []
 
     async def search(sut: SystemUnderTest) -> None:
-        system = sut.start(sut.parts(sut.model()))
+        memory = sut.start(sut.model())
         first, second = sample_chunks()[:2]
         said = [replace(first, user="user-2"), replace(second, user="user-1")]
-        await ingest(watched(system), said, (), retain=1)
-        found.extend(await watched(system).call("probe", Query("cedar"), 20))
+        await ingest(memory, said, (), retain=1)
+        found.extend(await memory.call("probe", Query("cedar"), 20))
 
     asyncio.run(play(search, faulty(tmp_path, "dies once")))
     assert [result.text for result in found] == [chunk.text for chunk in sample_chunks()[:2]]
@@ -197,10 +197,10 @@ def test_mistakes_in_variables_are_one_line(settings: dict[str, Any], message: s
 
 def test_noise_is_counted_for_each_answer(tmp_path: Path) -> None:
     async def ask(sut: SystemUnderTest) -> None:
-        system = await sut.fill_system()
+        memory = await sut.fill_system()
         for _ in range(2):
             with metered(Ledger()) as ledger:
-                await sut.ask(system, QUESTION)
+                await sut.ask(memory, QUESTION)
 
             counted.append(ledger.remarks[NOISE])
 

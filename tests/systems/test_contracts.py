@@ -17,7 +17,7 @@ from memeval.systems.external import remote
 from memeval.systems.external.http import HttpMemory, HttpSettings
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.sample import sample_chunks
-from memeval.testing.under_test import SystemUnderTest, play, watched
+from memeval.testing.under_test import SystemUnderTest, play
 
 DOUBLES: dict[str, type[ContractDouble]] = {
     "aml": LeaderboardDouble,
@@ -100,11 +100,11 @@ def test_a_session_that_is_imported_again_is_stored_again(aml: LeaderboardDouble
     """The service drops a request whose id it has seen."""
 
     async def import_twice(sut: SystemUnderTest) -> None:
-        system = await sut.fill_system()
+        memory = await sut.fill_system()
         for chunk in sample_chunks():
-            await watched(system).call("ingest", chunk)
+            await memory.call("ingest", chunk)
 
-        await watched(system).call("consolidate")
+        await memory.call("consolidate")
 
     asyncio.run(play(import_twice, Speaking(aml.address, "aml")))
     [stored] = aml.users.values()

@@ -173,7 +173,7 @@ def forgotten(under: Served, about: str = "cedar") -> list[int | None]:
     kept: list[int | None] = []
 
     async def ask(sut: SystemUnderTest) -> None:
-        system: Any = await sut.fill_system()
+        system: Any = (await sut.fill_system()).system
         request = ForgetRequest(words="Forget it.", about=about)
         kept.extend([await system.forget(request), await system.forget(request)])
 

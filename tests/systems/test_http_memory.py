@@ -384,7 +384,7 @@ def test_losses_that_a_service_reports_are_counted(service: ScriptedMemory) -> N
     healths: list[Any] = []
 
     async def fill(sut: SystemUnderTest) -> None:
-        healths.append((await sut.fill_system()).health())
+        healths.append((await sut.fill_system()).system.health())
 
     asyncio.run(play(fill, Served(service.address, batch_size=4)))
     assert (healths[0].asked, healths[0].stored, healths[0].lost) == (12, 9, 3)
@@ -573,9 +573,11 @@ def test_answer_request_has_choices_and_instruction(service: ScriptedMemory) -> 
     kept: list[Any] = []
 
     async def ask(sut: SystemUnderTest) -> None:
-        system = await sut.fill_system()
+        memory = await sut.fill_system()
         kept.append(
-            await system.answer(Query("Which one?", choices=("red", "blue"), instruction="Pick."))  # type: ignore[misc]
+            await memory.system.answer(
+                Query("Which one?", choices=("red", "blue"), instruction="Pick.")
+            )  # type: ignore[misc]
         )
 
     asyncio.run(play(ask, Served(service.address, answers=True)))

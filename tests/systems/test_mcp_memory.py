@@ -271,7 +271,7 @@ def test_wrong_path_of_items_is_an_error_and_not_an_unsupported_forget(
     under = here(forget_tool="search_for", forget_arguments=found, items=items)
 
     async def forget(sut: SystemUnderTest) -> None:
-        system: Any = await sut.fill_system()
+        system: Any = (await sut.fill_system()).system
         request = ForgetRequest(words="Forget it.", about="cedar")
         if message is None:
             assert await system.forget(request) == 2
