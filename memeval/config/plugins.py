@@ -25,6 +25,7 @@ from memeval import __version__
 from memeval.config.overrides import GROUPS
 from memeval.config.paths import conf_dir, sweeps_dir
 from memeval.errors import UserError
+from memeval.text.shown import one_line
 from memeval.text.yaml_files import load_yaml
 
 PARTS = {
@@ -136,9 +137,13 @@ def packages_of(module: str) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises `UserError` for a file of a user's folder that repeats an existing one, or has a
-    byte-order mark. Hydra would pick either of the two files, and miss a `# @package` after a mark.
+    """Raises `UserError` for a folder of options that does not exist, and for a file in it that
+    repeats an existing one, because Hydra would pick either, or that has a byte-order mark, which
+    hides its `# @package` from Hydra.
     """
+    if not folder.is_dir():
+        raise UserError(f"--config-dir: the folder {one_line(folder)} does not exist")
+
     for path in sorted(folder.glob("*.yaml")):
         if (conf_dir() / path.name).is_file():
             raise UserError(

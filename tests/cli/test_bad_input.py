@@ -268,6 +268,9 @@ MISTAKES = [
     mistake("output_dir=x", "unknown field or group", way_out="export MEMEVAL_HOME=FOLDER"),
     mistake("note=it's", "'note=it's' can't be read", way_out="quote"),
     mistake("-- system=bm25", "unknown option '--'."),
+    mistake("plan --config-dir own", "--config-dir: the folder own does not exist"),
+    mistake("--config-dir=own system=bm25", "--config-dir: the folder own does not exist"),
+    mistake("prepare --config-dir=own", "--config-dir: the folder ", "/own does not exist"),
     # Two blanks are an empty argument.
     mistake(
         "data import  --into x.json",

@@ -89,9 +89,6 @@ def _config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:
                 raise UserError(f"{option} needs a folder")
 
             folder = Path(rest[position + 1]).resolve()
-            if not folder.is_dir():
-                raise UserError(f"{option}: the folder {rest[position + 1]} does not exist")
-
             del rest[position : position + 2]
 
     return folder, rest
