@@ -205,11 +205,7 @@ def chosen_metrics(words: Sequence[str], runs: Sequence[Run]) -> list[Metric]:
     if not words:
         return [metric_named(usual_metric([run.summary for run in runs]))]
 
-    names = list(map(str.strip, ",".join(words).split(",")))
-    if not all(names):
-        raise UserError("--metric is empty: name a metric", "use:  --metric accuracy,f1")
-
-    by_name = {metric.name: metric for metric in map(metric_named, names)}
+    by_name = {metric.name: metric for metric in map(metric_named, ",".join(words).split(","))}
     return list(by_name.values())
 
 

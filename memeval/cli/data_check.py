@@ -5,7 +5,6 @@ from pathlib import Path
 
 from memeval.api.overrides import as_word
 from memeval.datasets.json.reader import DRAFTED, REJECTED, OwnReader
-from memeval.errors import UserError
 from memeval.text.shipped import location_of
 from memeval.text.shown import all_counted, counted, in_shell, one_line, some_of
 
@@ -19,9 +18,6 @@ def check_chosen(chosen: Namespace) -> int:
 
 def check(path: Path) -> int:
     """Prints the mistakes with their locations and returns 2, or prints a summary of the file."""
-    if not path.is_file():
-        raise UserError(f"{path} is not a file", "use:  python -m memeval data check FILE")
-
     reader = OwnReader(path)
     reader.check()
     mistakes = reader.mistakes.messages

@@ -148,11 +148,6 @@ def _open(path: Path, chosen: Namespace) -> _Job:
 
 
 def _read(path: Path) -> list[EvalCase]:
-    if not path.is_file():
-        raise UserError(
-            f"{path} is not a file of dataset=json.", "make one:  python -m memeval data import"
-        )
-
     reader = OwnReader(path)
     cases = list(reader.cases())
     reader.mistakes.refuse()

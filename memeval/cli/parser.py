@@ -115,8 +115,8 @@ def _file(text: str) -> Path:
 
 
 def _names(text: str) -> str:
-    if text.endswith(","):
-        message = f"'{one_line(text, 80)}' ends with a comma: write the names without spaces"
+    if not all(map(str.strip, text.split(","))):
+        message = f"'{one_line(text, 80)}' has a comma too many: write the names without spaces"
         raise argparse.ArgumentTypeError(message)
 
     return text

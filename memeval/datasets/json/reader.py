@@ -187,6 +187,12 @@ class OwnReader(Struct, dict=True):
 
     def values(self) -> Iterator[tuple[str, Any]]:
         """Each case with its place in the file."""
+        if not self.path.is_file():
+            raise UserError(
+                f"{self.path} is not a file of dataset=json.",
+                "make one:  python -m memeval data import",
+            )
+
         with reading(self.path, end="."):
             file = self.path.open("rb")
 
