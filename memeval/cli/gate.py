@@ -56,6 +56,9 @@ def gate(arguments: Sequence[str]) -> int:
         )
 
     path = Path(options.baseline)
+    if options.output and Path(options.output).is_file():
+        raise UserError(f"gate: --output {one_line(options.output)} is a file, not a folder")
+
     # A mistake in the baseline is reported before anything is run or paid for.
     if not options.bless:
         read_baseline(path)

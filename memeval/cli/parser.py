@@ -115,7 +115,7 @@ def _file(text: str) -> Path:
 
 
 def _names(text: str) -> str:
-    if not all(map(str.strip, text.split(","))):
+    if text and not all(map(str.strip, text.split(","))):
         message = f"'{one_line(text, 80)}' has a comma too many: write the names without spaces"
         raise argparse.ArgumentTypeError(message)
 

@@ -148,6 +148,7 @@ def test_gate_works_with_answers_on_a_sample(tmp_path: Path) -> None:
         (["--baseline", "BASELINE", "--config-dir", "conf"], "--config-dir needs settings"),
         (["--baseline", "BASELINE", "--metric", "f1"], "metric is recall_at_10, not f1"),
         (["--baseline", "BASELINE", "--must-pass", "demo-1/q999"], "did not ask 'demo-1/q999'"),
+        (["--baseline", "BASELINE", "--output", "BASELINE"], "baseline.json is a file, not a"),
         (["--baseline", "NEW", "--bless", "--metric", "cost"], "gate compares shares"),
         (["--baseline", "NEW", "--bless", "--metric", "nosuch"], "unknown metric 'nosuch'"),
         (["--baseline", "NEW", "--bless", "--margin", "3"], "gate --bless compares nothing"),

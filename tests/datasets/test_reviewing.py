@@ -346,7 +346,8 @@ def test_terminal_refuses_a_decision_on_a_changed_question(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["missing.json"], "is not a file of dataset=json"),
+        (["missing.json"], "missing.json can't be read: No such file or directory"),
+        (["."], "is not a file of dataset=json"),
         (["mine.json", "--reviewer", " "], "--reviewer must be a name"),
         (["mine.json", "--reviewer", "a\nb"], "--reviewer must be a name"),
         (["empty.json", "--disputed", "--reviewer", "Ana"], "has no questions yet"),

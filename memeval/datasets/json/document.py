@@ -40,9 +40,6 @@ class OwnDocument(Struct):
     @classmethod
     def read(cls, path: Path) -> OwnDocument:
         """Checks and reads a file. Raises `UserError` with every mistake."""
-        if not path.is_file():
-            raise UserError(f"{path} is not a file of dataset=json.")
-
         path = path.resolve()
         stamp = stamp_of(path)
         reader = OwnReader(path)

@@ -103,11 +103,7 @@ def read_checked(path: Path) -> tuple[OwnReader, list[dict[str, Any]]]:
     if is_frozen(path):
         read_manifest(path)
 
-    file = data_file(path)
-    if not file.is_file():
-        raise UserError(f"{path} is neither a file nor a frozen data set.")
-
-    reader = OwnReader(file)
+    reader = OwnReader(data_file(path))
     written = [value for value, _ in reader.pairs()]
     reader.mistakes.refuse()
     return reader, written

@@ -133,8 +133,7 @@ class Mem0Bridge:
 
     async def query_vector(self, text: str) -> Vectors:
         """The vector of a query. Raises `ModelError` if its width is not that of the store."""
-        vectors = await embed(self.embedder, [text])
-        vector: Vectors = vectors[0]
+        vector: Vectors = (await embed(self.embedder, [text]))[0]
         if self._width and len(vector) != self._width:
             raise width_error("the query's vector", len(vector), self._width)
 
