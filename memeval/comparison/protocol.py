@@ -39,7 +39,8 @@ def reasons_against(
     common = len(scores.common(other_scores))
     if common < MIN_COMMON:
         how_many = "one question" if common else "no question"
-        yield Note(NoteKind.COMMON, f"{how_many} in common has a value in both", common)
+        text = f"{how_many} in common has a value of {metric.name} in both"
+        yield Note(NoteKind.COMMON, text, common)
 
     if summary.dataset != other.dataset:
         names = f"{one_line(summary.dataset)}, {one_line(other.dataset)}"

@@ -184,7 +184,7 @@ def test_a_run_that_only_retrieves_is_not_refused_for_its_judge(tmp_path: Path) 
     unscored: Scores = {name: [None] * len(scores) for name, scores in example("B").items()}
     retrieved = made_run(tmp_path, "B", unscored, judge=None, tags={"stages": "retrieve"})
     (refusal,) = compared([made_run(tmp_path, "A", example("A")), retrieved]).refusals
-    assert refusal.reasons == ("no question in common has a value in both",)
+    assert refusal.reasons == ("no question in common has a value of accuracy in both",)
 
 
 @pytest.mark.parametrize(("judge", "hinted"), [({}, True), ({"llm.judge.model": "small"}, False)])
@@ -355,7 +355,7 @@ def test_one_common_question_is_refused_even_if_forced(tmp_path: Path) -> None:
     runs = [made_run(tmp_path, "A", {"c0/q0": [1]}), made_run(tmp_path, "B", {"c0/q0": [0]})]
     comparison = compared(runs, force=True)
     assert not comparison.differences
-    assert comparison.refusals[0].reasons == ("one question in common has a value in both",)
+    assert comparison.refusals[0].reasons == ("one question in common has a value of accuracy in both",)
 
 
 def test_one_conversation_has_no_interval_and_says_so(tmp_path: Path) -> None:
