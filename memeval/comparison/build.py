@@ -10,6 +10,7 @@ from memeval.comparison.records import ComparedRun, Comparison, Difference, Refu
 from memeval.comparison.scores import RunScores, cases_of, read_scores, shared_scores, weights_of
 from memeval.comparison.sent import SentReader
 from memeval.comparison.significance import Pair, adjusted, letters_of
+from memeval.errors import UserError
 from memeval.metrics.accuracy import corrected_text
 from memeval.metrics.metric import DOLLARS, POINTS, Metric
 from memeval.metrics.registry import unknown_metric
@@ -90,6 +91,14 @@ def scores_of(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
     figures: set[str] = set()
     for run in runs:
         own = read_scores(run, metric)
+        # Whoever declares a share is held to [0, 1]; nobody has declared this one here.
+        lowest, highest = min(own.values.values(), default=0), max(own.values.values(), default=1)
+        if metric.unit == POINTS and (round(lowest, 9) < 0 or round(highest, 9) > 1):
+            raise UserError(
+                f"{metric.name} is not a share, and the metric, which knows its unit, is not here",
+                "install its package, or add the metric and compare from Python",
+            )
+
         scores.append(own)
         names |= own.metrics
         figures |= run.summary.metrics.keys()

@@ -260,6 +260,16 @@ def test_counts_of_tools_name_what_they_count(tmp_path: Path) -> None:
     assert text.startswith("tool_calls, in calls, against busy")
 
 
+def test_values_of_a_metric_that_is_not_here_are_no_percentages(tmp_path: Path) -> None:
+    runs = []
+    for name, words in (("long", 12.5), ("short", 3.0)):
+        of_records = {"metrics": {"words": words}}
+        runs.append(made_run(tmp_path, name, strong(10, 2), of_records=of_records))
+
+    with pytest.raises(UserError, match="words is not a share"):
+        compared(runs, "words")
+
+
 def test_common_is_not_flagged_if_all_questions_are_shared(tmp_path: Path) -> None:
     runs = [made_run(tmp_path, "B", example("B")), made_run(tmp_path, "A", example("A"))]
     assert not compared(runs, common=True).forced

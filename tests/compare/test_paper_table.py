@@ -23,7 +23,7 @@ from memeval.errors import UserError
 from memeval.metrics import registry
 from memeval.metrics.metric import MS, Metric, Unit
 from memeval.metrics.registry import metric_named
-from memeval.results import FEWEST_SESSIONS
+from memeval.results import FEWEST_SESSIONS, RECORDS_FILE
 from memeval.results.judge import JudgeIdentity
 from memeval.results.run import Run
 from memeval.results.summary import RepeatResult
@@ -81,6 +81,16 @@ def test_the_most_is_bold_in_a_unit_of_ones_own_and_the_least_in_times(
     registry.add(Metric("found", unit, of_record=lambda record: record.score))
     table = paper_table(cells(tmp_path, high=HIGH, low=LOW), ["found"], rows=["system"])
     assert [is_best for _, _, is_best in column(table, "found")] == best
+
+
+def test_nothing_is_bold_in_a_metric_that_is_not_here(tmp_path: Path) -> None:
+    runs = cells(tmp_path, high=HIGH, low=LOW)
+    for run in runs:
+        path = run.folder / RECORDS_FILE
+        path.write_text(path.read_text().replace('"token_f1"', '"invented"'))
+
+    table = paper_table(runs, ["invented"], rows=["system"])
+    assert [is_best for _, _, is_best in column(table, "invented")] == [False, False]
 
 
 def test_five_conversations_give_no_letters_and_no_bold(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from memeval.errors import UserError, unknown
 from memeval.metrics.formats import count, figure
 from memeval.metrics.formats import interval as interval_of_shares
 from memeval.metrics.metric import POINTS, Metric
-from memeval.metrics.registry import metric_named
+from memeval.metrics.registry import metric_named, metrics
 from memeval.report.categories import columns_of, rows_of, titles_of
 from memeval.report.comparison import judged_by
 from memeval.report.differences import differing_settings, labels, setting_value
@@ -172,6 +172,10 @@ def _compared_column(metric: Metric, comparison: Comparison) -> PaperColumn:
 
 def _best_run(comparison: Comparison, metric: Metric) -> str | None:
     """Key of the run that is shown to be better than each other run that has a value."""
+    # Nobody here knows whether more is better.
+    if metric.name not in metrics():
+        return None
+
     beaten: dict[str, set[str]] = defaultdict(set)
     for difference in comparison.differences:
         is_higher = difference.result.mean > 0
