@@ -15,6 +15,7 @@ from memeval.testing.under_test import (
     expect,
     expect_alike,
     expect_shown,
+    holds,
     quoted,
 )
 
@@ -88,7 +89,7 @@ async def _marks_of(memory: Opened, user: str) -> set[str]:
     marks = set()
     for mark in (*FIRST, *SECOND):
         for result in await memory.call("probe", Query(mark, user=user), 10) or ():
-            if mark.casefold() in result.text.casefold():
+            if holds(result.text, mark, mark):
                 marks.add(mark)
 
     return marks

@@ -1,5 +1,6 @@
 """The system under test, and the comparison of its answers, for the rules of systems."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -60,6 +61,12 @@ def expect_alike(
 
         if _found_by(before) != _found_by(after):
             raise ViolationError(f"{when} '{question}' gets a different ranking", expected)
+
+
+def holds(text: str, word: str, query: str) -> bool:
+    """Whether a result holds a word, apart from a heading such as "Found 2 for query: 'ribbon'"."""
+    echo = rf"(?:query|for)\W*['\"]{re.escape(query)}['\"]"
+    return word.casefold() in re.sub(echo, "", text, flags=re.IGNORECASE).casefold()
 
 
 def _found_by(answer: Answer) -> tuple[Any, ...]:
@@ -176,7 +183,7 @@ class SystemUnderTest:
         if word not in question:
             texts += [answer.text, *prompt_texts(memory.model.prompts[before:])]
 
-        return any(word.casefold() in text.casefold() for text in texts)
+        return any(holds(text, word, question) for text in texts)
 
     async def finds_any(self, memory: Opened, *words: str) -> bool:
         """Whether a memory finds any of these words, by searching for it or by an open question."""

@@ -287,6 +287,28 @@ def test_rules_about_search_results_are_not_shown_if_nothing_is_found(
     assert outcome(rule, service).state == "not shown"
 
 
+@pytest.mark.parametrize(
+    ("rule", "found", "state"),
+    [
+        ("a reset forgets the previous case", True, "ok"),
+        ("two cases do not mix", True, "ok"),
+        ("two users of one store do not mix", True, "ok"),
+        ("it finds what it was given", False, "not shown"),
+    ],
+)
+def test_a_query_that_a_reply_repeats_is_not_found(
+    service: ScriptedMemory, rule: str, found: bool, state: str
+) -> None:
+    def search(body: dict[str, Any], usual: Any) -> Any:
+        texts = [row["text"] for row in usual["results"]] if found else []
+        heading = f"Found {len(texts)} memories (mode: semantic) for query: '{body['query']}'"
+        text = "\n".join([heading, *texts])
+        return {"results": [{"text": text, "turn_ids": None}], "usage": []}
+
+    service.change["search"] = search
+    assert outcome(rule, service).state == state
+
+
 def test_an_order_that_differs_after_a_reset_is_random_and_no_leak(
     service: ScriptedMemory,
 ) -> None:
