@@ -123,10 +123,10 @@ def _names_of_files(summaries: Sequence[RunSummary]) -> dict[str, str]:
     for path, own in parts.items():
         others = set(parts.values()) - {own}
         depth = 1
-        while depth < len(own) and any(other[-depth:] == own[-depth:] for other in others):
+        while any(other[-depth:] == own[-depth:] for other in others):
             depth += 1
 
-        names[path] = "/".join(own[-depth:])
+        names[path] = str(PurePath(*own[-depth:]))
 
     return names
 

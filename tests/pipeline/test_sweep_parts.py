@@ -44,6 +44,9 @@ def test_cells_take_turns_in_the_sweeps_order() -> None:
         await queue.take(-1)
         tasks = [asyncio.create_task(cell(queue, number)) for number in (3, 1, 2, 0)]
         await asyncio.sleep(0)
+        queue.give(3)  # which does not have it
+        await asyncio.sleep(0)
+        assert order == []
         queue.give(-1)
         await asyncio.gather(*tasks)
 

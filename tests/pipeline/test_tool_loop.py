@@ -82,6 +82,7 @@ class Kept(MemorySystem):
         functions = {
             "search": lambda query, n=1: ToolResult(FOUND, (Retrieved(FOUND, ("t1",)),)),
             "plain": lambda **_: "Ann has a puppy.",
+            "echoes": lambda **_: ToolResult("Nothing about Quill.", ()),
             "raises": self._raise,
             "hangs": lambda **_: never.wait(30),
             "dies": self._die,
@@ -665,11 +666,13 @@ def test_each_tool_use_case_has_its_outcome(name: str, tmp_path: Path) -> None:
     assert AnswerRow.from_json(json.loads(json.dumps(row.to_json()))) == row
 
 
-@pytest.mark.parametrize(("tool", "seen"), [("search", ("Quill", "puppy")), ("plain", ("puppy",))])
+@pytest.mark.parametrize(
+    ("tool", "seen"), [("search", ("Quill", "puppy")), ("plain", ("puppy",)), ("echoes", ())]
+)
 def test_text_shown_by_any_tool_counts_as_context(
     tool: str, seen: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """`plain` does not say which chunks its text comes from."""
+    """`plain` does not say which chunks its text comes from, `echoes` that there are none."""
     row = play([calls(call(tool)), DONE], tmp_path).row
     assert row.seen is not None
     assert set(row.seen["context"]) == set(seen)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sample_runs import summary
 
 from memeval.report.comparison import area_lines
@@ -22,6 +24,7 @@ def test_each_system_has_the_area_of_its_own_runs() -> None:
         run("bm25", 1000, 1000.0, 0.4),
         run("dense", 100, 10.0, 0.1),
         run("dense", 1000, 10_000.0, 0.5),
+        replace(run("dense", 100, 1.0, 0.9), valid=False),
     ]
     # From 100 tokens (bm25's first run) to 10,000: two decades.
     assert area_lines(runs) == [

@@ -233,6 +233,12 @@ def test_label_of_a_single_run_is_its_name() -> None:
     assert labels([summary("bm25", 5), summary("bm25", 10)]) == ["k=5", "k=10"]
 
 
+def test_seeds_tell_runs_of_one_configuration_apart() -> None:
+    runs = [summary(params={**summary().params, "seed": seed}) for seed in (0, 1)]
+    name = runs[0].name
+    assert labels(runs) == [f"{name} seed=0", f"{name} seed=1"]
+
+
 def test_equal_labels_end_with_the_key_of_their_run() -> None:
     runs = [summary("rag"), summary("bm25", run_key="1" * 12), summary("bm25", run_key="2" * 12)]
     assert unique_labels(["rag", "bm25", "bm25"], runs) == ["rag", "bm25 111111", "bm25 222222"]
@@ -243,6 +249,11 @@ def test_imported_files_with_the_same_name_are_labelled_by_folder() -> None:
         return [summary(params={"system": "imported", "system.file": file}) for file in files]
 
     assert labels(cells("/x/mem0.jsonl", "/x/zep.jsonl")) == ["mem0", "zep"]
+    assert labels(cells("/a/out.jsonl", "/x/a/out.jsonl", "out.jsonl")) == [
+        "/a/out",
+        "x/a/out",
+        "out",
+    ]
     assert labels(
         cells("/x/a/out.jsonl", "/y/a/out.jsonl", "/y/b/out.jsonl", "/y/b/zep.jsonl")
     ) == [
@@ -277,6 +288,7 @@ def test_biased_cut_shared_by_all_cells_is_named_once_in_the_title() -> None:
     table = comparison_table(cells, 80)
     assert "biased cut: first 20 of each conversation" in str(table.title)
     assert [str(cell) for cell in table.columns[-1].cells] == ["", "INVALID"]
+    assert [row.style for row in table.rows] == [None, "red"]
     alone = comparison_table(cells[:1], 80)
     assert "biased cut" in str(alone.title)
     assert str(alone.columns[-1].header) != "flags"

@@ -13,7 +13,7 @@ from rich.console import Console
 from sample_runs import summary, write_folder
 
 from memeval.report.comparison import comparison_csv, comparison_markdown, comparison_table
-from memeval.report.escaping import code, csv_cell, fenced, inline
+from memeval.report.escaping import code, csv_cell, fenced, inline, tex, tex_row
 from memeval.report.markdown import write_report
 from memeval.report.plots.draw import draw
 from memeval.report.plots.prices import sweep_plot
@@ -123,3 +123,10 @@ def test_report_with_hostile_texts_stays_intact(text: str, tmp_path: Path) -> No
     outside = re.sub(r"`[^`\n]*`", "", outside)
     assert not re.search(r"(?<!\\)!?\[[^\]]*\]\((?!plots/)", outside)
     assert "<script" not in outside and "<img" not in outside and "://evil" not in outside
+
+
+def test_latex_prints_letters_without_a_package() -> None:
+    assert tex("Čapek, naïve Łódź & 中--") == (
+        r"\v{C}apek, na\"{\i}ve \L{}\'{o}d\'{z} \& [U+4E2D]-{}-"
+    )
+    assert tex_row(["[95%]", "b"]) == r"{}[95%] & b \\"

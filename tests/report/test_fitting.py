@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memeval.report.comparison import fold
-from memeval.report.fitting import GAP, KEPT, fit
+from memeval.report.fitting import DROPPED_LAST, GAP, KEPT, fit
 
 FIGURES = ["questions", "accuracy [95%]", "re-run std", "single hop", "temporal", "F1",
            "turn R@5", "turn R@10", "context", "tokens", "cost $", "billed $", "coverage",
@@ -38,6 +38,21 @@ def test_least_important_columns_are_dropped_first() -> None:
     fitted = fit(header, [["rag", *VALUES]], settings=1, width=80, fold=fold)
     assert fitted.dropped[0] not in ("cost $", "coverage", "re-run std")
     assert {"context", "tokens"} <= set(fitted.dropped)
+
+
+def test_categories_are_dropped_before_the_most_important_figures_and_settings_last() -> None:
+    header, figures = ["system", "top_k", *FIGURES], {*DROPPED_LAST} - {"accuracy corrected"}
+    counts = set()
+    for width in range(30, 140):
+        fitted = fit(header, [["rag", "10", *VALUES]], settings=2, width=width, fold=fold)
+        dropped = set(fitted.dropped)
+        counts.add(len(dropped))
+        if not {"single hop", "temporal"} <= dropped:
+            assert not figures & dropped
+        if "top_k" in dropped:
+            assert figures <= dropped
+
+    assert counts == set(range(13))
 
 
 def test_wide_table_drops_nothing() -> None:

@@ -125,6 +125,7 @@ def test_cost_of_imported_answers_is_unknown() -> None:
     text = report(imported)
     assert "| cost of a fresh run | unknown |" in text
     assert "A fresh run, without memeval's cache: unknown." in text
+    assert "| retrieval | another program: its retrieval is not in the answer file |" in text
     # The judge's cost is known, so it is billed.
     assert "| billed | $0.02 |" in text
     assert (

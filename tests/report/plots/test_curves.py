@@ -11,7 +11,7 @@ from sample_runs import summary
 from memeval.report.plots.curves import curve_name, curve_panel, curve_plot, curves_of
 from memeval.report.plots.draw import draw_all
 from memeval.report.plots.model import styles_of
-from memeval.report.plots.prices import sweep_plot
+from memeval.report.plots.prices import price_axis, prices, sweep_plot
 from memeval.report.plots.sweep import sweep_plots
 from memeval.results import RunSummary
 
@@ -114,3 +114,10 @@ def test_looks_of_34_systems_differ_in_colour_or_mark() -> None:
     looks = styles_of(f"system {number}" for number in range(34))
     assert len({(look.colour, look.mark) for look in looks.values()}) == 34
     assert len({look.mark for look in list(looks.values())[:8]}) == 8
+
+
+def test_runs_that_cost_nothing_are_left_of_the_others_on_a_logarithmic_axis() -> None:
+    price = prices()["cost"]
+    free, paid = price_axis([0.0, 0.01, 1.0], price), price_axis([0.01, 1.0], price)
+    assert free.is_logarithmic and free.low == pytest.approx(0.01 / 3) and 0.0 in free.ticks
+    assert paid.is_logarithmic and paid.low == 0.01 and 0.0 not in paid.ticks
