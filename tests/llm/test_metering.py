@@ -55,6 +55,19 @@ def test_sum_with_an_uncounted_part_is_unknown() -> None:
     assert summed.prompt_tokens is None
 
 
+def test_replies_are_counted_by_reason_and_by_role() -> None:
+    ledger = Ledger()
+    for role, reason in ((Role.ANSWER, "stop"), (Role.INGEST, "length"), (Role.INGEST, None)):
+        ledger.note_end(role, reason)
+
+    assert (ledger.replies(), ledger.replies("unknown"), ledger.cut_calls) == (3, 1, 1)
+    assert ledger.replies(role=Role.INGEST) == 2
+    assert ledger.replies("length", Role.INGEST) == 1 and not ledger.replies("length", Role.ANSWER)
+
+    ledger.drop_cut(Role.INGEST)
+    assert (ledger.replies(), ledger.cut_calls) == (3, 0)
+
+
 def test_useless_reply_is_billed_besides_the_next_one_to_the_same_request() -> None:
     usage = with_request(Usage(Role.INGEST, "m", "openai", 5, 1), key="0123456789abcdef")
     assert usage.requests == (("0123456789ab", 5, 1, 0),)

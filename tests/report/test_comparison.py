@@ -233,6 +233,13 @@ def test_label_of_a_single_run_is_its_name() -> None:
     assert labels([summary("bm25", 5), summary("bm25", 10)]) == ["k=5", "k=10"]
 
 
+def test_invalid_runs_are_last_in_markdown_and_only_figures_to_the_right() -> None:
+    cells = [replace(summary("bm25"), valid=False), summary("rag")]
+    *_, rule, first, last = comparison_markdown(cells).splitlines()
+    assert first.startswith("| rag ") and last.startswith("| bm25 ") and "INVALID" in last
+    assert rule.startswith("| --- | ---: |") and rule.endswith("| ---: | --- |")
+
+
 def test_seeds_tell_runs_of_one_configuration_apart() -> None:
     runs = [summary(params={**summary().params, "seed": seed}) for seed in (0, 1)]
     name = runs[0].name

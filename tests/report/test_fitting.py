@@ -33,6 +33,20 @@ def test_any_number_of_settings_fits(width: int, varied: int) -> None:
             assert size >= len(VALUES[column - len(names)])
 
 
+@pytest.mark.parametrize(
+    ("header", "lines"),
+    [
+        ("top_k", "top_k"),
+        ("num_runs", "num_|runs"),
+        ("open domain", "open|domain"),
+        ("adversarial", "adver-|sarial"),
+        ("contradiction", "contr-|adict-|ion"),
+    ],
+)
+def test_long_headers_are_on_short_lines(header: str, lines: str) -> None:
+    assert fold(header).split("\n") == lines.split("|")
+
+
 def test_least_important_columns_are_dropped_first() -> None:
     header = ["system", *FIGURES]
     fitted = fit(header, [["rag", *VALUES]], settings=1, width=80, fold=fold)

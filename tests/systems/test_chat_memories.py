@@ -174,6 +174,8 @@ def test_the_form_is_filled_after_each_session(build: Builder) -> None:
     driver.ask(Query("Who?"))
     form = "# People\n- Pets:\nAnn: a puppy\n- Work:\n# Ahead\n- Plans:\nBob: a bakery"
     assert driver.reader.contexts == [[form, *TEXTS[-2:]]]
+    health = driver.call("health")
+    assert (health.asked, health.lost) == (len(TEXTS), 0)
 
 
 def test_a_long_session_fills_the_form_in_several_calls(build: Builder) -> None:
