@@ -45,6 +45,25 @@ def test_a_smaller_call_is_not_sent_once_a_larger_one_did_not_fit() -> None:
     assert asyncio.run(play()) == [90]
 
 
+def test_a_call_waits_for_what_the_others_still_hold() -> None:
+    async def play() -> bool:
+        budget = Budget(SpendingLimits(tokens=100))
+        first, second = Amount(usd=1.0, tokens=60, calls=1), Amount(tokens=30, calls=1)
+        await budget.enter(first)
+        await budget.enter(second)
+        budget.leave(first, Amount())
+        third = asyncio.create_task(budget.enter(Amount(tokens=71, calls=1)))
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+        waited = not third.done()
+        budget.leave(second, Amount())
+        await third
+        return waited
+
+    assert asyncio.run(play())
+
+
 def test_a_call_that_comes_after_the_stop_is_not_sent() -> None:
     async def play() -> list[int]:
         budget, sent = Budget(SpendingLimits(tokens=1_000_000)), list[int]()
