@@ -188,6 +188,25 @@ def test_model_call_within_a_coroutine_does_not_count() -> None:
     assert ledger.own.measured_s == pytest.approx(0.03)
 
 
+def test_model_call_of_another_task_during_a_wait_does_not_count() -> None:
+    clock = Time()
+    ledger = Ledger(own=clock.own())
+
+    class WaitWithCall(Wait):
+        def happen(self) -> None:
+            with ledger.calling():
+                clock.sleep(2)
+
+            super().happen()
+
+    async def answer() -> None:
+        clock.compute(0.01)
+        await WaitWithCall(clock, 0.04)
+
+    play(answer(), ledger)
+    assert ledger.own.measured_s == pytest.approx(0.05)
+
+
 def test_waits_for_a_lock_or_a_thread_do_not_count() -> None:
     """Searches one after another under a lock: each is measured alone, at any position."""
     clock = Time()
