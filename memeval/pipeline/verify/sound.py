@@ -16,7 +16,6 @@ from msgspec import Struct, structs
 from memeval import __version__
 from memeval.config.identity import IdentityInputs, keys, run_key
 from memeval.config.resolve import read_config
-from memeval.errors import StorageError
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.pipeline.execute.rows import Bill
 from memeval.pipeline.execute.timeline import unasked_checkpoints
@@ -24,6 +23,7 @@ from memeval.pipeline.measure.records import Ingest, members_of_rows, rows_diges
 from memeval.pipeline.open.code import OtherMetrics
 from memeval.pipeline.verify.figures import figure_problems, note_problems
 from memeval.pipeline.verify.settings import setting_problems, tag_problems, witness_problems
+from memeval.pipeline.verify.stored import text_problems
 from memeval.results import (
     CONFIG_FILE,
     RECORDS_FILE,
@@ -33,7 +33,6 @@ from memeval.results import (
     IngestRow,
     Record,
     RunSummary,
-    Texts,
     VerdictRow,
     texts_file,
 )
@@ -288,7 +287,9 @@ class FolderCheck:
                 ]
                 self._note_records(differing, "differing from the rows")
 
-            self._texts(self.outputs / f"answers/{repeat['answer']}.jsonl")
+            texts = texts_file(self.outputs / f"answers/{repeat['answer']}.jsonl")
+            for problem in text_problems(texts):
+                self.problems.append(f"{texts.parent.name}/{texts.name}: {problem}")
 
     def _circumstances(
         self, summary: RunSummary, repeat: Mapping[str, Any], records: list[Record]
@@ -328,21 +329,6 @@ class FolderCheck:
             case = case_of_ingest(row.id, unasked)
             if case is not None and isinstance(row, IngestRow):
                 self.ingests.append(Ingest(case, seed, row, bill.usages_of(row)))
-
-    def _texts(self, answers: Path) -> None:
-        """Reports damaged texts: they invalidate no answer, but can't be shown."""
-        path = texts_file(answers)
-        try:
-            damaged = Texts(path).find_damaged()
-        except StorageError as error:
-            self.problems.append(one_line(error))
-            return
-
-        if damaged:
-            self.problems.append(
-                f"{path.parent.name}/{path.name}: {len(damaged)} texts are damaged and can't be "
-                "shown"
-            )
 
     def _file(
         self,

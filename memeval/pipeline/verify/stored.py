@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 
 from memeval.errors import StorageError
 from memeval.llm.cache_file import SELECT_ENTRIES, connect_to_read, sound_entry
@@ -51,15 +52,16 @@ def _header(content: bytes) -> Json:
     return {}
 
 
-def _texts(item: StoredItem) -> Iterator[str]:
+def text_problems(path: Path) -> Iterator[str]:
+    """Damaged texts of a file: they invalidate no answer, but can't be shown."""
     try:
-        damaged = Texts(item.paths[0]).find_damaged()
+        damaged = len(Texts(path).find_damaged())
     except StorageError as error:
         yield one_line(error)
         return
 
     if damaged:
-        yield f"{len(damaged)} texts are damaged and can't be shown"
+        yield f"{counted(damaged, 'text is', 'texts are')} damaged and can't be shown"
 
 
 def _memory(item: StoredItem) -> Iterator[str]:
@@ -89,7 +91,7 @@ def _cache(item: StoredItem) -> Iterator[str]:
 
 _CHECKS: dict[StoredKind, Callable[[StoredItem], Iterator[str]]] = {
     StoredKind.ANSWERS: partial(_rows, stage="answer", parse=answer_or_ingest),
-    StoredKind.TEXTS: _texts,
+    StoredKind.TEXTS: lambda item: text_problems(item.paths[0]),
     StoredKind.VERDICTS: partial(_rows, stage="judge", parse=VerdictRow.from_json),
     StoredKind.MEMORIES: _memory,
     StoredKind.CACHES: _cache,
