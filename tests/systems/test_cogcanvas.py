@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,8 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.memory_prompts import ExtractPrompt
-from memeval.llm.model import LanguageModel
+from memeval.llm.metering import Ledger, metered
+from memeval.llm.model import LanguageModel, MeteredModel
 from memeval.llm.prompts import load_builtin
 from memeval.records import MemoryChunk, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
@@ -286,7 +288,17 @@ def test_chunks_missing_from_a_cut_reply_are_requested_again() -> None:
         )
         return whole if len(whole) < 700 else whole[:700]
 
-    found, extractor = extracted(units, gleaning=False, model=ScriptedModel(reply))
+    class CutModel(ScriptedModel):
+        async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+            completion = await super().complete(prompt, role=role, seed=seed)
+            is_whole = completion.text.endswith("]")
+            return replace(completion, finish_reason="stop" if is_whole else "length")
+
+    model: Any = MeteredModel(CutModel(reply))
+    with metered(Ledger()) as ledger:
+        found, extractor = extracted(units, gleaning=False, model=model)
+
+    assert ledger.calls > 1 and ledger.cut_calls == 0, "what was cut was asked for again"
     assert {turn for one in found for turn in one.turn_ids} == {
         turn for unit in units for turn in unit.turn_ids
     }
