@@ -365,7 +365,9 @@ def test_one_common_question_is_refused_even_if_forced(tmp_path: Path) -> None:
     runs = [made_run(tmp_path, "A", {"c0/q0": [1]}), made_run(tmp_path, "B", {"c0/q0": [0]})]
     comparison = compared(runs, force=True)
     assert not comparison.differences
-    assert comparison.refusals[0].reasons == ("one question in common has a value of accuracy in both",)
+    assert comparison.refusals[0].reasons == (
+        "one question in common has a value of accuracy in both",
+    )
 
 
 def test_one_conversation_has_no_interval_and_says_so(tmp_path: Path) -> None:
