@@ -153,6 +153,8 @@ class _RayWorker(RemoteWorker):
         """
         super().__init__()
         self.position = position
+        self.death = ""
+        """The reason why it is gone, unless it was asked to end."""
         self._actor, self._ahead_s = actor, ahead_s
         self._receiving = _task(self._receive())
 

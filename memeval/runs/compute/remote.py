@@ -65,17 +65,6 @@ class SentUnit:
             # Retrieved even if nothing waits for it any more: otherwise asyncio would log it.
             self.done.exception()
 
-    async def result(self) -> UnitDone:
-        """Waits for the end. Raises its error; after a cancellation, messages that still arrive
-        are kept for a while, and then the unit is given up.
-        """
-        try:
-            return await asyncio.shield(self.done)
-        except asyncio.CancelledError:
-            self._stop()
-            await asyncio.wait({self.done}, timeout=ENDING_S)
-            raise
-
 
 class RemoteWorker(ABC):
     """One process: commands to it, and messages from it, each with the number of a unit."""
@@ -87,8 +76,6 @@ class RemoteWorker(ABC):
         self.idle_since = time.monotonic()
         self.is_ending = False
         """Whether it takes no further units."""
-        self.death = ""
-        """The reason why it is gone, if known."""
         loop = asyncio.get_running_loop()
         self.gone: asyncio.Future[None] = loop.create_future()
         self._finished: asyncio.Future[None] = loop.create_future()
@@ -111,14 +98,23 @@ class RemoteWorker(ABC):
         """Closes the connection; the process then ends."""
 
     async def compute(self, work: WorkUnit, keeper: Keeper) -> UnitDone:
-        """The result of a unit. Raises `DiedError` if the process is gone."""
+        """The result of a unit. Raises its error, and `DiedError` if the process is gone.
+
+        After a cancellation, messages that still arrive are kept for a while.
+        """
         number = next(self._numbers)
-        unit = SentUnit(keeper, lambda: self.send((STOP, number, None)))
+
+        def stop() -> None:
+            self.send((STOP, number, None))
+
+        unit = SentUnit(keeper, stop)
         self._units[number] = unit
         self.send((WORK, number, work))
         try:
-            return await unit.result()
+            return await asyncio.shield(unit.done)
         except asyncio.CancelledError:
+            stop()
+            await asyncio.wait({unit.done}, timeout=ENDING_S)
             if not unit.done.done():
                 self.close()  # it hangs
             elif self.open_count == 1:
