@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import cycle
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,11 +102,15 @@ class Conclusion(Struct, frozen=True):
             return []
 
         drawers = start_drawers() if plots else [Publisher(self.folder, track=False, plots=False)]
-        drawings = []
-        for picture, drawer in zip(missing, cycle(drawers), strict=False):
-            drawings.append(drawer.submit(picture.draw, self.folder))
+        # All drawers take pictures from the same iterator: one that still logs runs draws fewer.
+        remaining = iter(missing)
 
-        errors = [drawing.exception() for drawing in drawings]
+        def draw_remaining(drawer: Publisher) -> list[BaseException | None]:
+            return [drawer.submit(picture.draw, self.folder).exception() for picture in remaining]
+
+        with ThreadPoolExecutor(len(drawers)) as threads:
+            errors = list(chain.from_iterable(threads.map(draw_remaining, drawers)))
+
         return [f"not drawn: {error}" for error in dict.fromkeys(map(str, filter(None, errors)))]
 
     def _pictures(self, *, plots: bool) -> list[SweepPicture]:
