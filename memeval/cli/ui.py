@@ -153,7 +153,7 @@ def check_free(host: str, port: int) -> None:
         reason = (error.strerror or str(error)).lower()
         raise UserError(
             f"can't listen on {host}:{port}: {reason}",
-            f"use another port:  python -m memeval ui --port {port + 1}",
+            f"use a free port of this machine:  python -m memeval ui --port {port + 1}",
         ) from error
 
 

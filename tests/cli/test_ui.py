@@ -255,7 +255,9 @@ def test_port_in_use_is_refused(tmp_path: Path) -> None:
             UserError, match=f"can't listen on 127.0.0.1:{port}: .*in use"
         ) as caught:
             ui(["--port", str(port)], tmp_path)
-    assert caught.value.hints == (f"use another port:  python -m memeval ui --port {port + 1}",)
+    assert caught.value.hints == (
+        f"use a free port of this machine:  python -m memeval ui --port {port + 1}",
+    )
     assert list(tmp_path.iterdir()) == []
 
 
