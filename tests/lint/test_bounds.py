@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from memeval.datasets.lint.bounds import scores
 from memeval.datasets.lint.check import lint_run
 from memeval.datasets.lint.records import Finding, LintedRun, Rival
 from memeval.records import Label, Status, Verdict
-from memeval.results import Record, RunSummary
+from memeval.results import CategoryResult, Record, RunSummary
 
 
 def summary(**params: Any) -> RunSummary:
@@ -108,6 +109,24 @@ def test_questions_right_or_wrong_in_all_of_three_runs_are_remarks() -> None:
     ]
     assert result.findings == ()
     assert lint_run(replace(material, rivals=rivals[:1])).remarks == ()
+
+
+def test_refusals_that_are_not_in_the_accuracy_are_above_no_bound() -> None:
+    categories = []
+    for category, name, headline in (("1", "multi_hop", True), ("5", "adversarial", False)):
+        measured = dict.fromkeys(("accuracy", "accuracy_std", "ci95_low", "ci95_high", "token_f1"))
+        row = CategoryResult(
+            category=category, name=name, n=1, scored=1, asked=1, headline=headline, **measured
+        )
+        categories.append(row)
+
+    rows = answered(False, True)
+    rows[1] = structs.replace(rows[1], category=5)
+    no_memory = replace(summary(system="no_memory"), categories=tuple(categories))
+    bm25 = replace(summary(system="bm25"), run_key="fedcba9876543210")
+    rival = Rival(bm25, scores(answered(False, False)))
+    material = LintedRun(summary=no_memory, records=rows, rivals=(rival,))
+    assert not lint_run(material).findings
 
 
 def test_memory_systems_do_not_bound_each_other() -> None:

@@ -28,7 +28,9 @@ SAME = ("dataset", "judge", "llm", "prompt", "stages", "compression_turn", "comp
 
 def check_bounds(material: LintedRun) -> Iterator[Finding]:
     """Runs above a control that bounds them, and controls above the runs that they bound."""
-    own = scores(material.records)
+    # A control that refuses everything is right on the questions that are not in the accuracy.
+    headline = material.summary.headline
+    own = scores(row for row in material.records if not headline or str(row.category) in headline)
     for rival in material.rivals:
         if rank_of(material.summary) == rank_of(rival.summary):
             continue
