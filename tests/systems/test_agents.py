@@ -123,6 +123,13 @@ def test_summary_stays_within_budget_and_keeps_early_content(build: Builder) -> 
     assert driver.ask(Query("Who?")).notes == {}
 
 
+def test_before_the_first_compression_no_summary_is_shown(build: Builder) -> None:
+    driver = build("summarization")
+    driver.remember(conversation())
+    driver.ask(Query("Who?"))
+    assert driver.reader.contexts == [[unit.text for unit in conversation()]]
+
+
 def test_each_compression_passes_the_previous_summary_on(build: Builder) -> None:
     model = ScriptedModel(lambda messages: f"Summary {len(model.calls)}.")
     driver = build("summarization", model=model)

@@ -47,15 +47,21 @@ class Limited(LanguageModel):
 
 
 def asked(
-    model: LanguageModel, **more: Callable[[Completion], bool]
+    model: LanguageModel, ledger: Ledger | None = None, **more: Callable[[Completion], bool]
 ) -> tuple[RequestOutcome[str], Ledger]:
     async def run() -> RequestOutcome[str]:
         return await ask(
             MeteredModel(model), PROMPT, seed=0, read=lambda reply: reply.text or None, **more
         )
 
-    with metered(Ledger()) as ledger:
-        return asyncio.run(run()), ledger
+    with metered(ledger or Ledger()) as own:
+        return asyncio.run(run()), own
+
+
+def test_whole_reply_leaves_the_count_of_other_cut_replies() -> None:
+    ledger = Ledger()
+    ledger.note_end(Role.INGEST, "length")
+    assert asked(Limited(lambda prompt: "one two", 4), ledger)[1].cut_calls == 1
 
 
 @pytest.mark.parametrize(
