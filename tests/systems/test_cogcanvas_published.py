@@ -389,6 +389,16 @@ def test_temporal_fallback_adds_events_for_unquoted_expressions() -> None:
     assert all("2023" not in one.quote for one in found), "dates before chunks are no content"
 
 
+def test_only_artifacts_of_its_own_chunk_quote_a_time_expression() -> None:
+    quote = "Wow, congratulations! I went hiking in Norway last week"
+
+    def reply(prompt: Any) -> str:
+        return json.dumps([item(quote, chunk=2)])
+
+    found = extracted(conversation(), reply, gleaning=False, temporal_fallback=True, dates="point")
+    assert {one.quote for one in found} == {quote, "yesterday"}
+
+
 # What is shown
 
 
