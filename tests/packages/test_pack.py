@@ -273,11 +273,12 @@ def test_user_error_is_one_line(
     assert message in output and "Traceback" not in output
 
 
-@pytest.mark.usefixtures("runs")
-def test_the_newest_run_is_packed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["pack", "--last", "1", "-o", str(tmp_path / "newest.memeval")]) == 0
-    said = capsys.readouterr().out
-    assert said.count("keyword short extractive") == 1
+def test_the_newest_runs_are_packed(runs: list[memeval.FinishedRun], tmp_path: Path) -> None:
+    path = tmp_path / "newest.memeval"
+    for last in (1, len(runs)):
+        assert run_command(["pack", "--last", str(last), "-o", str(path)]) == 0
+        with open_package(path) as package:
+            assert len(package.runs) == last
 
 
 def test_judge_at_a_private_endpoint_stays_the_same_judge_in_a_package() -> None:
