@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from memeval.cli.parser import settings_of
 from memeval.cli.plan_text import call_lines
@@ -80,7 +80,7 @@ def draft(chosen: Namespace) -> int:
 
     # If nothing was left to propose, the counts of the earlier command stay.
     if drafting.proposals:
-        _note_dropped(path, drafting, adds=chosen.action == "grow")
+        _note_dropped(path, drafting, adds=job.grows)
 
     for line in _report(drafting, path):
         print(line)
@@ -95,6 +95,7 @@ class _Job(Struct, frozen=True):
     cases: Sequence[EvalCase]
     wanted: DraftRequest
     cell: Cell
+    grows: bool
 
 
 class _WithoutQuestions(OpenedData):
@@ -144,7 +145,8 @@ def _open(path: Path, chosen: Namespace) -> _Job:
         cases, number = _new_cases(cases, number)
 
     wanted = DraftRequest(count=number, shares=shares)
-    return _Job(path, cases, wanted, open_cell(config, "", _WithoutQuestions()))
+    cell = open_cell(config, "", _WithoutQuestions())
+    return _Job(path, cases, wanted, cell, grows=chosen.action == "grow")
 
 
 def _read(path: Path) -> list[EvalCase]:
@@ -191,8 +193,8 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
     progress.watch(connections)
     # A unique name: replies that an earlier command paid for then count as cached.
     models = Models(config, f"draft {uuid4().hex}", progress.say, connections)
-    shown = _Shown(job.path, job.cases, progress)
-    drafting = Drafting(job.cell, models, job.cases, job.wanted, shown.save)
+    shown = _Shown(job, progress)
+    drafting = Drafting(job.cell, models, job.cases, job.wanted, shown.keep)
     progress.expect("answer", max(job.wanted.count - drafting.count_before, 0))
     work = run_with_breaker(job.cell, connections.breaker, drafting.run(), (DRAFT,))
     if connections.budget is not None:
@@ -201,9 +203,15 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
     try:
         await work
     except BudgetError as error:
+        if job.grows:
+            raise
+
         progress.say(f"  {one_line(error)}; the same command with a larger budget continues it")
     finally:
         await connections.aclose()
+
+    if shown.last:
+        shown.save(shown.last)
 
     return drafting
 
@@ -211,18 +219,28 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
 class _Shown(Struct, frozen=True):
     """Writes kept questions to the file, and reports progress."""
 
-    path: Path
-    cases: Sequence[EvalCase]
-    """As shown to the drafter."""
+    job: _Job
     progress: Progress
+    last: list[DraftedQuestion] = field(default_factory=list)
+    """Questions to be written at the end."""
+
+    def keep(self, drafted: Sequence[DraftedQuestion]) -> None:
+        # A case with a drafted question is no longer new: a stopped `grow` could not continue.
+        if self.job.grows:
+            self.last.extend(drafted)
+        else:
+            self.save(drafted)
+
+        for _ in drafted:
+            self.progress.done("answer")
 
     def save(self, drafted: Sequence[DraftedQuestion]) -> None:
         by_case: dict[str, list[DraftedQuestion]] = {}
         for question in drafted:
             by_case.setdefault(question.case_id, []).append(question)
 
-        with lock_file(self.path):
-            document = OwnDocument.read(self.path)
+        with lock_file(self.job.path):
+            document = OwnDocument.read(self.job.path)
             self._check_unchanged(document, by_case)
             for number, case in enumerate(document.cases):
                 # Another command may draft for the same file, with the same proposals.
@@ -236,17 +254,15 @@ class _Shown(Struct, frozen=True):
 
             document.write()
 
-        for _ in drafted:
-            self.progress.done("answer")
-
     def _check_unchanged(self, document: OwnDocument, case_ids: Container[str]) -> None:
         """Raises `UserError` if one of these conversations has changed since it was shown."""
         now = {case.case_id: case.sessions for case in document.checked}
-        for case in self.cases:
+        for case in self.job.cases:
             if case.case_id in case_ids and now.get(case.case_id) != case.sessions:
                 raise UserError(
-                    f"{self.path}: case {case.case_id!r} was edited while questions were drafted "
-                    "for it; the last ones were not written, because their evidence may be wrong.",
+                    f"{self.job.path}: case {case.case_id!r} was edited while questions were "
+                    "drafted for it; the last ones were not written, because their evidence may be "
+                    "wrong.",
                     "repeat the command, which uses the edited file; replies are in the cache",
                 )
 

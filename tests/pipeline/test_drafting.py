@@ -168,6 +168,23 @@ def test_budget_stops_drafting_and_keeps_the_written_questions(
         assert max(asked.values()) == 1
 
 
+def test_stopped_growing_leaves_the_file_as_it_was_and_can_be_continued(
+    memeval: Command, tmp_path: Path
+) -> None:
+    path = own_file(tmp_path, invented_cases(3, 24))
+    before = path.read_bytes()
+    with ScriptedEndpoint(Drafter()) as endpoint:
+        grow = ("data", "grow", *words(endpoint, path, 56)[2:])
+        done = memeval(*grow, "budget.calls=360", check=False)
+        # The first wave is complete: each case has drafted questions, and would not be new.
+        assert (done.returncode, path.read_bytes()) == (1, before)
+        assert "the same command continues it" in done.stderr
+        memeval(*grow)
+        assert len(questions_in(path)) == 56
+        asked = Counter(json.dumps(body) for _, body in endpoint.requests)
+        assert max(asked.values()) == 1
+
+
 def test_kinds_keep_their_shares_and_a_continued_command_repeats_no_call(
     memeval: Command, tmp_path: Path
 ) -> None:
