@@ -119,4 +119,4 @@ def explaining(what: str, *hints: str) -> Iterator[None]:
     except MemevalError:
         raise
     except Exception as error:
-        raise UserError(f"{what}: {located_error(error)}", *hints) from error
+        raise UserError(f"{one_line(what, 400)}: {located_error(error)}", *hints) from error

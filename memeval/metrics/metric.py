@@ -18,7 +18,6 @@ from memeval.metrics.formats import (
 )
 from memeval.results import Record, RunSummary, is_imported
 from memeval.statistics.clusters import ClusteredMean
-from memeval.text.shown import one_line
 
 TABLE, PAGE, PRICE = "table", "page", "price"
 """Places for several runs: columns of the sweep's and page's tables, and axes against accuracy."""
@@ -156,7 +155,7 @@ class Metric:
 
     def _measuring(self) -> AbstractContextManager[None]:
         hint = "fix the metric, then repeat the command: no answer is lost"
-        return explaining(f"metric '{one_line(self.name)}' failed", hint)
+        return explaining(f"metric '{self.name}' failed", hint)
 
     def _checked(self, value: float) -> float:
         most = self.unit.most

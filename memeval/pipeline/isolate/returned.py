@@ -4,7 +4,6 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -126,7 +125,7 @@ def _check_turns(name: str, chunks: Iterable[Turns], turns: Mapping[str, Any]) -
 
 
 def _retrieved(chunk: Retrieved) -> Retrieved:
-    return replace(chunk, text=plain_text(chunk.text))
+    return Retrieved(plain_text(chunk.text), chunk.turn_ids, chunk.score, time=chunk.time)
 
 
 def plain_text(text: str) -> str:
