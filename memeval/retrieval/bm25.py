@@ -3,9 +3,8 @@
 rank-bm25 counts the terms and computes the idf. (No faster package reproduces its floor for terms
 in more than half the documents.) Its own scoring visits every document for every query term and
 keeps a dictionary per document. Here the index stores, for each term, the documents that contain it
-and, once a query has had the term, its share of their scores. These are computed with the same
-operations in the same order, so scores and ranks are those of `BM25Okapi.get_scores`, and a query
-adds up a few short arrays.
+and how often. Scores are computed with the same operations in the same order, so they and the ranks
+are those of `BM25Okapi.get_scores`, and a query adds up a few short arrays.
 """
 
 from __future__ import annotations
@@ -29,8 +28,10 @@ Tokens = Literal["alnum", "space"]
 text, or in scripts without spaces the pairs of neighbouring characters (`memeval.text.words`);
 `space` cuts at single spaces and keeps case and punctuation, as LongMemEval's protocol does.
 """
-_Postings = tuple["NDArray[np.intc]", "NDArray[np.float64]"]
-"""The documents with a term, in order, and its share of their scores."""
+_Postings = tuple["NDArray[np.uint16] | slice", "NDArray[np.unsignedinteger]"]
+"""The documents of a block with a term, or all of them, and its occurrences in each."""
+BLOCK = 1 << 16
+"""Number of documents in a block: a position in it takes two bytes."""
 Ties = Literal["position", "reversed"]
 """The order of two documents with equal scores. `position`: the earlier one. `reversed`: the one
 that numpy's default sort leaves last, as in LongMemEval's code. That sort is not stable: equal
@@ -43,22 +44,50 @@ def words(text: str) -> list[str]:
     return text.split(" ")
 
 
-class _Counts:
-    """Replaces rank-bm25's list of dictionaries with the documents of each term."""
+class _Block:
+    """Replaces rank-bm25's list of dictionaries with the documents of each term. Positions of
+    documents count from the first one of the block.
+    """
 
     def __init__(self) -> None:
         self.size = 0
         """The number of documents."""
-        self.of_term: dict[str, array[int]] = defaultdict(partial(array, "i"))
-        """For each term, the position of the document of each occurrence, in order."""
+        self.counted: dict[str, array[int]] = defaultdict(partial(array, "H"))
+        """The document of each occurrence, in order, for terms that no query had yet."""
+        self.ready: dict[str, _Postings] = {}
+        """The postings of the other terms."""
 
     def append(self, frequencies: Mapping[str, int]) -> None:
         """Adds the next document."""
-        of_term, document = self.of_term, self.size
+        counted, document = self.counted, self.size
         for term, count in frequencies.items():
-            of_term[term].extend((document,) * count)
+            counted[term].extend((document,) * count)
 
         self.size += 1
+
+    def pack(self) -> None:
+        """Keeps a count per document of common terms, which is smaller than their occurrences."""
+        for term, documents in list(self.counted.items()):
+            if len(documents) > self.size / 2:
+                frequency = np.bincount(documents, minlength=self.size)
+                self.ready[term] = slice(None), _small(frequency)
+                del self.counted[term]
+
+    def postings(self, term: str) -> _Postings | None:
+        """The postings of a term; None if it never occurs."""
+        documents = self.counted.get(term)
+        if documents is not None:
+            positions, frequency = np.unique(documents, return_counts=True)
+            # In this order: another thread may search meanwhile.
+            self.ready[term] = positions, _small(frequency)
+            self.counted.pop(term, None)
+
+        return self.ready.get(term)
+
+
+def _small(counts: NDArray[np.intp]) -> NDArray[np.unsignedinteger]:
+    """The counts in the smallest type that holds them, mostly of one byte."""
+    return counts.astype(np.min_scalar_type(counts.max()))
 
 
 def _best_first(scores: NDArray[np.float64], most: int) -> NDArray[np.intp]:
@@ -70,23 +99,28 @@ def _best_first(scores: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     least = np.partition(scores, scores.size - most)[scores.size - most]
     above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
     best = above[np.argsort(-scores[above], kind="stable")]
-    return np.concatenate([best, equal])[:most]
+    return np.concatenate([best, equal[: most - best.size]])
 
 
 @cache
 def _okapi() -> Any:
-    """BM25Okapi that keeps the counts of its documents as postings."""
+    """BM25Okapi that keeps the counts of its documents in blocks."""
     from rank_bm25 import BM25Okapi  # type: ignore[import-untyped]
 
     class Okapi(BM25Okapi):  # type: ignore[misc]
         @property
-        def doc_freqs(self) -> _Counts:
-            return self._counts
+        def doc_freqs(self) -> _Block:
+            """The block that gets the next document."""
+            if self.blocks[-1].size == BLOCK:
+                self.blocks[-1].pack()
+                self.blocks.append(_Block())
+
+            return self.blocks[-1]
 
         @doc_freqs.setter
         def doc_freqs(self, _: list[dict[str, int]]) -> None:
             # rank-bm25 assigns an empty list, and then appends to it.
-            self._counts = _Counts()
+            self.blocks = [_Block()]
 
     return Okapi
 
@@ -97,42 +131,30 @@ class Bm25Index:
     def __init__(self, texts: Sequence[str], tokens: Tokens = "alnum") -> None:
         self._cut = search_terms if tokens == "alnum" else words
         self.size = len(texts)
-        self._counted: dict[str, array[int]] = {}
-        """The documents of the terms that no query had yet."""
-        self._weighted: dict[str, _Postings] = {}
-        """The postings of the other terms."""
+        self._blocks: list[_Block] = []
         # BM25Okapi divides by the number of terms.
         if any(map(self._cut, texts)):
             model = _okapi()(map(self._cut, texts))
-            self._counted, self._idf, self._k1 = model.doc_freqs.of_term, model.idf, model.k1
+            self._blocks, self._idf, self._k1 = model.blocks, model.idf, model.k1
             sizes = np.array(model.doc_len)
             self._lengths = model.k1 * (1 - model.b + model.b * sizes / model.avgdl)
-
-    def _weigh(self, term: str) -> _Postings | None:
-        """The postings of a term, with weights from now on; None if it never occurs."""
-        counted = self._counted.get(term)
-        if counted is not None:
-            # Weights of terms that no query contains would fill most of the memory.
-            positions, frequency = np.unique(counted, return_counts=True)
-            # The operations are rank-bm25's, in its order: another order would change the last
-            # digits, and with them the order of near ties.
-            weights = frequency * (self._k1 + 1)
-            weights /= frequency + self._lengths[positions]
-            weights *= self._idf[term]
-            # In this order: another thread may search meanwhile.
-            self._weighted[term] = positions, weights
-            self._counted.pop(term, None)
-
-        return self._weighted.get(term)
 
     def scores(self, query: str) -> NDArray[np.float64]:
         """The score of each document; 0 if no term of the query occurs."""
         total = np.zeros(self.size)
-        for term in self._cut(query):
-            postings = self._weighted.get(term) or self._weigh(term)
-            if postings is not None:
-                positions, weights = postings
-                total[positions] += weights
+        terms = self._cut(query)
+        for number, block in enumerate(self._blocks):
+            own = slice(number * BLOCK, (number + 1) * BLOCK)
+            scores, lengths = total[own], self._lengths[own]
+            for term in terms:
+                if postings := block.ready.get(term) or block.postings(term):
+                    positions, frequency = postings
+                    # The operations are rank-bm25's, in its order: another order would change the
+                    # last digits, and with them the order of near ties.
+                    weights = frequency * (self._k1 + 1)
+                    weights /= frequency + lengths[positions]
+                    weights *= self._idf[term]
+                    scores[positions] += weights
 
         return total
 

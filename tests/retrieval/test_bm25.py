@@ -70,10 +70,15 @@ def test_equal_scores_are_ordered_by_position() -> None:
     ] == [1, 3]
 
 
-def test_scores_are_those_of_rank_bm25_when_terms_are_asked_again() -> None:
+@pytest.mark.parametrize("block", [1, 7, 20, 1 << 16])
+def test_scores_are_those_of_rank_bm25_when_terms_are_asked_again(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memeval.retrieval.bm25.BLOCK", block)
     texts = [f"Ann {number % 3} {' '.join('abcdefg'[number % 5 :])}" for number in range(20)]
+    texts.insert(0, "often " * 300)
     index = Bm25Index(texts)
-    for query in ("ann", "0 2", "a b c d e f g", "ann 2 a a"):
+    for query in ("ann", "0 2", "a b c d e f g", "ann 2 a a", "often b"):
         assert index.scores(query).tolist() == reference(texts, query).tolist()
         for ties in ("position", "reversed"):
             order, scores = index.ranking(query, ties)
