@@ -392,8 +392,7 @@ class MemorySystem(ABC):
 
 
 class QuickSystem(MemorySystem):
-    """A system in this process that starts empty, and calls a model while it ingests only if it has
-    prompts for that.
+    """A system in this process that starts empty. It uses a model at ingest only if it has prompts.
 
     Its methods are quick: they run on the event loop.
     """
