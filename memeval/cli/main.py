@@ -78,7 +78,7 @@ def _is_about_output(error: OSError) -> bool:
 def _run_named(arguments: list[str]) -> int:
     name, rest = _split_command(arguments)
     _check_filled(arguments)
-    # An invocation of its own, also in a process or below a run that has begun another one.
+    # Each command is its own invocation, even in a process that has run another, or below a run.
     os.environ.pop("MEMEVAL_INVOCATION", None)
     if name != "data":  # data sets are public, and may be shared on a machine
         private_umask()
@@ -88,9 +88,10 @@ def _run_named(arguments: list[str]) -> int:
 
 
 def _check_filled(arguments: Sequence[str]) -> None:
-    """Raises `UserError` for an empty argument, as a variable leaves it that the shell lacks."""
+    """Raises `UserError` for an empty argument, as an unset variable of the shell leaves it."""
     for before, word in pairwise(["memeval", *arguments]):
-        if not word.strip() or (word.startswith("--") and word.endswith("=")):
+        option, equals, value = word.partition("=")
+        if not word.strip() or (option.startswith("--") and equals and not value.strip()):
             empty = one_line(word) or f"the argument after {one_line(before)}"
             raise UserError(f"{empty} is empty", "is a variable of the shell not set?")
 
