@@ -85,18 +85,18 @@ def compare_runs(
 
 
 def scores_of(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
-    """Each run's scores. Raises `UserError` if no question of any run has a value."""
+    """Each run's scores. Raises `UserError` if there are none, or if shares are not in [0, 1]."""
     scores = []
     names: set[str] = set()
     figures: set[str] = set()
     for run in runs:
         own = read_scores(run, metric)
-        # Whoever declares a share is held to [0, 1]; nobody has declared this one here.
+        # A declared share is checked when it is measured. This one may not be declared here.
         lowest, highest = min(own.values.values(), default=0), max(own.values.values(), default=1)
         if metric.unit == POINTS and (round(lowest, 9) < 0 or round(highest, 9) > 1):
             raise UserError(
-                f"{metric.name} is not a share, and the metric, which knows its unit, is not here",
-                "install its package, or add the metric and compare from Python",
+                f"{one_line(metric.name)} is not a share, and its metric is not installed here",
+                "for its unit, install its package, or add the metric and compare from Python",
             )
 
         scores.append(own)

@@ -130,7 +130,7 @@ def jaccard(chosen: Collection[Hashable], right: Collection[Hashable]) -> float:
 
 
 def _by_labels(part: str, choices: Sequence[str], multi_select: bool) -> tuple[int, ...] | None:
-    """Positions of the labels after a mark; empty if they can't be read, None if there are none."""
+    """Positions of the labels that begin a text; empty if unreadable, None if there are none."""
     # The pattern also matches nothing, so there is always a match.
     start = part[_LEAD.match(part).end() :]  # type: ignore[union-attr]
     if multi_select and (labels := _labels_of_lines(start)):

@@ -172,7 +172,7 @@ def _compared_column(metric: Metric, comparison: Comparison) -> PaperColumn:
 
 def _best_run(comparison: Comparison, metric: Metric) -> str | None:
     """Key of the run that is shown to be better than each other run that has a value."""
-    # Nobody here knows whether more is better.
+    # Whether more is better is unknown without the metric.
     if metric.name not in metrics():
         return None
 

@@ -25,8 +25,8 @@ def read_table(
 ) -> list[Fields]:
     """Rows by column name, each named by its last line, `line 12`; rows without cells are skipped.
 
-    Raises `UserError` if the file is not UTF-8, has NUL bytes or broken quoting, or lacks rows.
-    So do a repeated or missing column, and a row that is longer or shorter than the header.
+    Raises `UserError` if the file is not UTF-8, has NUL bytes or broken quoting, or lacks rows; if
+    a column is repeated or missing; and if a row has more or fewer cells than the header.
     """
     lines = csv_rows(decode(content, path), path, delimiter)
     _, names = next(lines, (0, ()))
