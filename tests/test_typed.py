@@ -84,6 +84,7 @@ def test_fault_begins_with_the_path_of_the_member() -> None:
     wrong = ValueError("Expected `int`, got `str` - at `$.usage[0].calls`")
     assert fault_in(wrong) == "usage[0].calls: expected `int`, got `str`"
     assert fault_in(ValueError("A text is malformed")) == "a text is malformed"
+    assert fault_in(ValueError("JSON is malformed")) == "JSON is malformed"
 
 
 def test_no_type_allows_a_pattern_and_a_container() -> None:

@@ -54,6 +54,9 @@ def json_or_none(text: str | bytes) -> Any:
 def fault_in(error: Exception) -> str:
     """msgspec's message, after the path of the member: `usage[0].calls: expected …`."""
     what, _, path = str(error).partition(" - at `$")
-    what = _BOUND_OF_FINITE.sub("a finite number", what[:1].lower() + what[1:])
+    if not what.startswith("JSON"):
+        what = what[:1].lower() + what[1:]
+
+    what = _BOUND_OF_FINITE.sub("a finite number", what)
     path = path.rstrip("`").removeprefix(".")
     return f"{path}: {what}" if path else what
