@@ -126,7 +126,7 @@ class Publisher:
         if self._works_here:
             return work.attempt(prices, function, folder, *arguments)
 
-        death: object = None
+        death = ""
         # Twice: a process may have been killed between two requests. If it dies twice on the same
         # request, the request is the cause.
         for _ in range(2):
@@ -136,7 +136,7 @@ class Publisher:
                 self._connection.send((prices, function, folder, *arguments))
                 reply = self._connection.recv()
             except (OSError, EOFError) as error:
-                death = self._end() or error
+                death = self._end() or str(error) or repr(error)
                 continue
 
             if isinstance(reply, PublishError):
