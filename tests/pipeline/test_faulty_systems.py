@@ -23,7 +23,6 @@ from lone_runs import run_cell
 
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError, WorldError
-from memeval.pipeline.isolate.call import SystemCall
 from memeval.pipeline.open.opening import open_cell
 from memeval.report.flags import flags
 from memeval.report.sentences import run_sentences
@@ -320,8 +319,3 @@ def test_command_with_a_faulty_system_ends_and_writes_its_records(name: str, hom
     assert "Traceback" not in out + err
     (path,) = home.glob("outputs/runs/*/records.jsonl")
     assert len(path.read_text(encoding="utf-8").splitlines()) == ASKED
-
-
-def test_a_system_in_a_package_named_like_memeval_is_known_by_its_file() -> None:
-    mine = type("Mine", (), {"__module__": "memeval_mine.store"})
-    assert SystemCall("demo-1", mine, "answer").describe() == "case demo-1: store.answer"
