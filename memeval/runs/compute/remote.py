@@ -109,8 +109,8 @@ class RemoteWorker(ABC):
 
         unit = SentUnit(keeper, stop)
         self._units[number] = unit
-        self.send((WORK, number, work))
         try:
+            self.send((WORK, number, work))
             return await asyncio.shield(unit.done)
         except asyncio.CancelledError:
             stop()
