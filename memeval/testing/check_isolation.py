@@ -127,7 +127,7 @@ def _expect_nothing_of(answers: Sequence[Answer], sessions: Sequence[str], where
 
 
 async def same_input_same_output(sut: SystemUnderTest) -> None:
-    """Also where the memory held another case before: its statistics may survive a reset."""
+    """Also after a reset: statistics of another case may survive it."""
     used = await sut.fill_system(case=sample_case(sessions=("s3",)))
     await sut.ingest(used, sample_case())
     of_used = await sut.ask_all(used)

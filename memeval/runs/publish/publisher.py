@@ -192,7 +192,7 @@ def serve(descriptor: int) -> None:
 
 
 _publishers: dict[str | bool | None, Publisher] = {}
-"""This process's publishers, by the URI of their store, or without one by whether they draw."""
+"""This process's publishers by `tracking.uri`; those without a store by whether they draw."""
 # A forked child does not have their threads, so it starts its own publishers.
 os.register_at_fork(after_in_child=_publishers.clear)
 
