@@ -171,7 +171,7 @@ def tables_on_server(uri: str) -> set[str]:
 
 
 def locate(root: Path, uri: str | None) -> TrackingStore:
-    """The store at `uri`, as `prepare_store` finds it. Nothing is opened or created."""
+    """The store of `prepare_store`, which is neither opened nor created."""
     local = root / "mlruns"
     uri = uri or os.environ.get("MLFLOW_TRACKING_URI")
     if not uri:
