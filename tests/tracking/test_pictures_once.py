@@ -54,7 +54,7 @@ def draw(picture: SweepPicture, folder: Path) -> bool:
     if picture.copy(folder):
         return False
 
-    picture.draw(folder)
+    picture.draw(folder, picture.mark)
     return True
 
 
@@ -101,7 +101,7 @@ def test_page_of_an_unreadable_run_is_neither_copied_nor_drawn(tmp_path: Path) -
     page = SweepPicture("comparison", COMPARISON, [tmp_path / "run"])
     assert not page.copy(tmp_path)
     with pytest.raises(OSError, match=RUN_FILE):
-        page.draw(tmp_path)
+        page.draw(tmp_path, "mark")
 
 
 @pytest.mark.slow

@@ -106,7 +106,12 @@ class Conclusion(Struct, frozen=True):
         remaining = iter(missing)
 
         def draw_remaining(drawer: Publisher) -> list[BaseException | None]:
-            return [drawer.submit(picture.draw, self.folder).exception() for picture in remaining]
+            errors = []
+            for picture in remaining:
+                drawing = drawer.submit(picture.draw, self.folder, picture.mark)
+                errors.append(drawing.exception())
+
+            return errors
 
         with ThreadPoolExecutor(len(drawers)) as threads:
             errors = list(chain.from_iterable(threads.map(draw_remaining, drawers)))

@@ -26,8 +26,8 @@ class SweepPicture(Struct, frozen=True, dict=True):
     runs: Sequence[Path] = ()
     """The folders of the runs that a page shows."""
 
-    def draw(self, folder: Path) -> None:
-        """Draws the files. Called in the publisher's process."""
+    def draw(self, folder: Path, mark: str) -> None:
+        """Draws the files and their `mark`. Called in the publisher's process."""
         if isinstance(self.content, Plot):
             from memeval.report.plots.draw import draw
 
@@ -37,14 +37,14 @@ class SweepPicture(Struct, frozen=True, dict=True):
 
             write_page(self.runs, folder / f"{self.name}.html", self.content)
 
-        (folder / self._mark).touch()
+        (folder / mark).touch()
 
     def copy(self, folder: Path) -> bool:
         """Copies the files of an earlier sweep if needed; returns whether the folder has them."""
         endings = (".png", ".svg") if isinstance(self.content, Plot) else (".html",)
         # Pictures that can't be copied are drawn again.
         with suppress(OSError):
-            names = [self._mark, *(self.name + ending for ending in endings)]
+            names = [self.mark, *(self.name + ending for ending in endings)]
             for earlier in (folder, *folder.parent.iterdir()):
                 if not all((earlier / name).is_file() for name in names):
                     continue
@@ -58,11 +58,13 @@ class SweepPicture(Struct, frozen=True, dict=True):
         return False
 
     @cached_property
-    def _mark(self) -> str:
+    def mark(self) -> str:
         """Name of a file next to those of the picture: a digest of its inputs."""
         digest = hashlib.sha256("\0".join([report_code(), repr(self.content)]).encode())
         for run in self.runs:
             for file in (run / RUN_FILE, run / CALIBRATION_FILE):
-                digest.update(file.read_bytes() if file.exists() else b"")
+                # A file that can't be read is named when the page is drawn.
+                with suppress(OSError):
+                    digest.update(file.read_bytes())
 
         return f".{self.name}-{digest.hexdigest()[:16]}"
