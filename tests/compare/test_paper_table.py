@@ -83,14 +83,15 @@ def test_the_most_is_bold_in_a_unit_of_ones_own_and_the_least_in_times(
     assert [is_best for _, _, is_best in column(table, "found")] == best
 
 
-def test_nothing_is_bold_in_a_metric_that_is_not_here(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ("invented", "official/evidence_recall"))
+def test_of_unknown_metrics_only_official_ones_are_bold(tmp_path: Path, name: str) -> None:
     runs = cells(tmp_path, high=HIGH, low=LOW)
     for run in runs:
         path = run.folder / RECORDS_FILE
-        path.write_text(path.read_text().replace('"token_f1"', '"invented"'))
+        path.write_text(path.read_text().replace('"token_f1"', f'"{name}"'))
 
-    table = paper_table(runs, ["invented"], rows=["system"])
-    assert [is_best for _, _, is_best in column(table, "invented")] == [False, False]
+    table = paper_table(runs, [name], rows=["system"])
+    assert [is_best for _, _, is_best in column(table, name)] == [name != "invented", False]
 
 
 def test_five_conversations_give_no_letters_and_no_bold(tmp_path: Path) -> None:

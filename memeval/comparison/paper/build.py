@@ -172,8 +172,8 @@ def _compared_column(metric: Metric, comparison: Comparison) -> PaperColumn:
 
 def _best_run(comparison: Comparison, metric: Metric) -> str | None:
     """Key of the run that is shown to be better than each other run that has a value."""
-    # Whether more is better is unknown without the metric.
-    if metric.name not in metrics():
+    # Without the metric it is unknown whether more is better, except for the data sets' own shares.
+    if metric.name not in metrics() and not metric.name.startswith("official/"):
         return None
 
     beaten: dict[str, set[str]] = defaultdict(set)
