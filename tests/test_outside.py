@@ -62,7 +62,7 @@ def test_control_characters_are_escaped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "expected"),
     [
         (counted(1, "run"), "1 run"),
         (counted(0, "run"), "0 runs"),
@@ -71,8 +71,8 @@ def test_control_characters_are_escaped() -> None:
         (all_counted({"cases": 1, "turns": 32}), "1 case, 32 turns"),
     ],
 )
-def test_counts_use_singular_and_plural(text: str, message: str) -> None:
-    assert text == message
+def test_counts_use_singular_and_plural(text: str, expected: str) -> None:
+    assert text == expected
 
 
 def test_one_line_joins_lines_and_limits_length() -> None:

@@ -260,7 +260,7 @@ def test_counts_of_tools_name_what_they_count(tmp_path: Path) -> None:
     assert text.startswith("tool_calls, in calls, against busy")
 
 
-def test_values_of_a_metric_that_is_not_here_are_no_percentages(tmp_path: Path) -> None:
+def test_values_of_a_metric_that_is_not_here_are_not_percentages(tmp_path: Path) -> None:
     runs = []
     for name, words in (("long", 12.5), ("short", 3.0)):
         of_records = {"metrics": {"words": words}}

@@ -113,9 +113,9 @@ class Reader:
             return [first], {one[0][0].turn_id, other[0][0].turn_id}
         match = re.fullmatch(r"When did (\w+) \w+ (.*)\?", text)
         assert match, f"no reading of: {text}"
-        statedat = self.happened(match[1], match[2])
-        assert len(statedat) <= 1
-        return ([f"{day:%Y-%m-%d}" for _, day in statedat], {turn.turn_id for turn, _ in statedat})
+        events = self.happened(match[1], match[2])
+        assert len(events) <= 1
+        return ([f"{day:%Y-%m-%d}" for _, day in events], {turn.turn_id for turn, _ in events})
 
     def happened(self, who: str, what: str) -> list[tuple[Turn, datetime]]:
         """When a person did something, by the sessions' dates."""

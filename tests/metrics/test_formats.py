@@ -8,7 +8,7 @@ from memeval.metrics import formats
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    ("value", "text"),
     [
         (None, "–"),
         (0, "0"),
@@ -21,13 +21,13 @@ from memeval.metrics import formats
         (3.1e6, "3.1M"),
     ],
 )
-def test_short_count_has_at_most_five_characters(value: float | None, message: str) -> None:
-    assert formats.short_count(value) == message
-    assert len(message) <= 5
+def test_short_count_has_at_most_five_characters(value: float | None, text: str) -> None:
+    assert formats.short_count(value) == text
+    assert len(text) <= 5
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    ("value", "text"),
     [
         (None, "unknown"),
         (0, "0"),
@@ -37,8 +37,8 @@ def test_short_count_has_at_most_five_characters(value: float | None, message: s
         (1234.5, "1,234.50"),
     ],
 )
-def test_costs(value: float | None, message: str) -> None:
-    assert formats.dollars(value) == message
+def test_costs(value: float | None, text: str) -> None:
+    assert formats.dollars(value) == text
 
 
 def test_a_small_cost_is_not_zero_in_mlflow() -> None:
@@ -51,11 +51,11 @@ def test_a_small_cost_is_not_zero_in_mlflow() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    ("value", "text"),
     [(None, "–"), (0.0477, "0.048 ms"), (0.44, "0.4 ms"), (812.4, "812 ms"), (3210, "3.2 s")],
 )
-def test_durations(value: float | None, message: str) -> None:
-    assert formats.milliseconds(value) == message
+def test_durations(value: float | None, text: str) -> None:
+    assert formats.milliseconds(value) == text
 
 
 def test_intervals_show_both_ends() -> None:
@@ -66,7 +66,7 @@ def test_intervals_show_both_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "message"),
+    ("value", "unit", "text"),
     [
         (0.041, "points", "+4.1"),
         (-0.006, "points", "−0.6"),
@@ -83,12 +83,12 @@ def test_intervals_show_both_ends() -> None:
         (0.0, "ms", "0.0"),
     ],
 )
-def test_signed_figure_with_its_unit(value: float | None, unit: str, message: str) -> None:
-    assert formats.figure(value, unit, signed=True) == message
+def test_signed_figure_with_its_unit(value: float | None, unit: str, text: str) -> None:
+    assert formats.figure(value, unit, signed=True) == text
 
 
 @pytest.mark.parametrize(
-    ("p", "message"),
+    ("p", "text"),
     [
         (None, "–"),
         (0.0004, "<.001"),
@@ -98,8 +98,8 @@ def test_signed_figure_with_its_unit(value: float | None, unit: str, message: st
         (1.0, "1"),
     ],
 )
-def test_probabilities(p: float | None, message: str) -> None:
-    assert formats.probability(p) == message
+def test_probabilities(p: float | None, text: str) -> None:
+    assert formats.probability(p) == text
 
 
 def test_coverage_below_a_minimum_never_looks_like_it() -> None:

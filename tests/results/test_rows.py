@@ -401,7 +401,7 @@ def test_created_files_are_private_whatever_the_umask(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
-    """As is /dev/null, which a file replaced on the machine of whoever ran `table -o` as root."""
+    """Nor is /dev/null: `table -o /dev/null`, run as root, replaced it with a file."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
