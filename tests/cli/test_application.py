@@ -155,5 +155,5 @@ def test_the_second_command_of_a_process_does_not_show_the_first_one_again(
     assert run_command(["-m", "system=bm25", "top_k=5,0", "--keep-going", *small]) == 2
     assert "top_k must be" in capsys.readouterr().err
     assert run_command(["system=bm25", "top_k=3", *small]) == 0
-    said = capsys.readouterr()
-    assert "top_k must be" not in said.err and "difference" not in said.out
+    captured = capsys.readouterr()
+    assert "top_k must be" not in captured.err and "difference" not in captured.out

@@ -136,18 +136,9 @@ def test_unmatched_ids_are_counted_and_named(of_bm25: Path, tmp_path: Path) -> N
     ("row", "message"),
     [
         ("{", "line 1: not a row in JSON: input data was truncated"),
-        (
-            '{"ranked": []}',
-            "object missing required field `question_id`",
-        ),
-        (
-            '{"question_id": "q"}',
-            "object missing required field `ranked`",
-        ),
-        (
-            '{"question_id": "q", "ranked": [{"score": 1}]}',
-            "ranked[0]: it has neither text nor",
-        ),
+        ('{"ranked": []}', "not a row in JSON: object missing required field `question_id`"),
+        ('{"question_id": "q"}', "not a row in JSON: object missing required field `ranked`"),
+        ('{"question_id": "q", "ranked": [{"score": 1}]}', "ranked[0]: it has neither text nor"),
         ('{"question_id": "q", "ranked": [{"text": 7}]}', "ranked[0].text: expected `str | null`"),
         (
             '{"question_id": "q", "ranked": [{"text": "x", "score": "y"}]}',

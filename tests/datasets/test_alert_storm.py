@@ -145,7 +145,7 @@ def test_every_gold_of_a_history_follows_from_the_shown_turns(**given: Any) -> N
     lines = read(case)
     assert len(lines) == given["n_alerts"] * given["storms_per_case"]
     months = {line.time[:7] for line in lines}
-    assert len(months) == given["storms_per_case"], "each storm is in another month"
+    assert len(months) == given["storms_per_case"], "each storm is in a different month"
 
 
 def test_history_asks_which_alerts_occurred_together_before() -> None:

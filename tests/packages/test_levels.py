@@ -874,9 +874,9 @@ def test_signers_that_are_not_in_a_file_are_refused_for_an_unsigned_package_too(
         words[1:2] = [str(packed.path.parent), "-o", str(packed.path.parent / "site")]
 
     assert run_command(words) == 2
-    said = capsys.readouterr()
-    assert f"{command}: argument --allowed-signers: there is no file '{signers}'" in said.err
-    assert not said.out
+    captured = capsys.readouterr()
+    assert f"{command}: argument --allowed-signers: there is no file '{signers}'" in captured.err
+    assert not captured.out
 
 
 def test_unpack_refuses_an_unsigned_package_where_signers_are_listed(
