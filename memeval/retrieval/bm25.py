@@ -53,7 +53,7 @@ class _Block:
         self.size = 0
         """The number of documents."""
         self.counted: dict[str, array[int]] = defaultdict(partial(array, "H"))
-        """The document of each occurrence, in order, for terms that no query had yet."""
+        """The document of each occurrence, in order, for terms that no query has contained yet."""
         self.ready: dict[str, _Postings] = {}
         """The postings of the other terms."""
 

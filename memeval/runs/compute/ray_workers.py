@@ -219,7 +219,7 @@ class RayWorkers:
         ray.cloudpickle.register_pickle_by_value(ray_worker)
         self._class = ray.remote(num_cpus=1)(ray_worker.Worker)
         self._workers: list[_RayWorker] = []
-        """Includes the seats of workers that are gone."""
+        """Includes those that are gone: their retries still count."""
         self._positions = list(range(self.processes))
         """Those that no worker has: the first ones have the larger parts of a limit."""
         self._starting: set[asyncio.Task[None]] = set()
