@@ -74,21 +74,21 @@ def what_is_said(sample: Mapping[str, Any]) -> str:
     )
 
 
-def look_through(sent: list[str], rows: list[dict[str, Any]], message: str) -> int:
+def look_through(sent: list[str], rows: list[dict[str, Any]], conversation: str) -> int:
     """Fails if a prompt contains an id, a category or a gold answer that is in no turn; returns how
     many golds could have leaked.
     """
     assert sent
     for prompt in sent:
         found = TELLTALE.search(prompt)
-        assert not (found and found.group().lower() not in message.lower()), (
+        assert not (found and found.group().lower() not in conversation.lower()), (
             f"{found and found.group()!r} in a prompt: {prompt[:300]}"
         )
     unsaid = {
         gold
         for row in rows
         for gold in row["gold"]
-        if len(gold) > 8 and gold.lower() not in message.lower()
+        if len(gold) > 8 and gold.lower() not in conversation.lower()
     }
     for gold in unsaid:
         leaks = [prompt for prompt in sent if gold.lower() in prompt.lower()]

@@ -403,16 +403,16 @@ def test_persistent_failure_is_given_up(server: LettaDouble) -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "waited"), [("-5", 0.0), ("nan", 1.0), ("2s", 2.0), ("86400", 60.0)]
+    ("header", "waited"), [("-5", 0.0), ("nan", 1.0), ("2s", 2.0), ("86400", 60.0)]
 )
 def test_retry_after_is_respected_within_limits(
-    server: LettaDouble, message: str, waited: float
+    server: LettaDouble, header: str, waited: float
 ) -> None:
     waits: list[float] = []
     agent = Agent(server.address, None, waits.append)
     agent.create("case", "a/b", "c/d", "I answer.")
     agent.remember([])
-    server.failures, server.retry_after = [("POST", "/messages", 503)], message
+    server.failures, server.retry_after = [("POST", "/messages", 503)], header
     agent.ask("hello")
     assert waits == [waited]
     agent.close()

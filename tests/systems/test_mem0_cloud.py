@@ -298,12 +298,12 @@ def test_plan_sends_no_request_and_a_budget_is_refused(
         check_budget(open_cell(compose_config([*words, "budget.calls=5"]), ""))
 
 
-@pytest.mark.parametrize(("message", "waited"), [("-5", 0.0), ("2", 2.0), ("86400", 600.0)])
+@pytest.mark.parametrize(("header", "waited"), [("-5", 0.0), ("2", 2.0), ("86400", 600.0)])
 def test_retry_after_is_respected_within_limits(
-    host: Mem0Double, message: str, waited: float
+    host: Mem0Double, header: str, waited: float
 ) -> None:
     waits: list[float] = []
-    host.failures, host.retry_after = [("POST", "/add/", 429)], message
+    host.failures, host.retry_after = [("POST", "/add/", 429)], header
     memory = waits_of(waits, host)
     memory.add(conversation()[:1], infer=False)
     assert waits == [waited]
