@@ -19,7 +19,9 @@ from typing import Any
 
 from measured import Body, parser_of, ratio_lines, run_memeval, serve, serve_replies, stats_of
 
-from memeval.runs.forecast.made_up import scripted_reply
+# isort: split
+# Only `measured` makes the doubles of the tests importable.
+from doubles.replies import scripted_reply
 
 LAYERS = 3
 MARK = "Notes that are taken already:"

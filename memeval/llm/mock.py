@@ -68,11 +68,20 @@ def _extraction(prompt: ChatPrompt) -> str:
 def _judgement(prompt: JudgePrompt) -> str:
     right = any(gold.casefold() in prompt.answer.casefold() for gold in prompt.gold)
     if prompt.max_tokens is not None:
-        return "yes" if right else "no"
+        yes, no = prompt.words
+        return yes if right else no
 
-    reason = "the mock model compares letters"
-    if '"score"' in prompt.system_text:
-        return json.dumps({"reason": reason, "score": float(right)})
+    verdict: dict[str, object]
+    if '"fluency"' in prompt.system_text:
+        verdict = dict.fromkeys(("fluency", "accuracy", "evidence"), 3 * right)
+    elif '"conveyed"' in prompt.system_text:
+        verdict = {"fluent": 1, "conveyed": int(right), "points": 1}
+        verdict |= {"supported": int(right), "sentences": 1}
+    else:
+        verdict = {"reason": "the mock model compares letters"}
+        if '"score"' in prompt.system_text:
+            verdict["score"] = float(right)
+        else:
+            verdict["label"] = "CORRECT" if right else "WRONG"
 
-    label = "CORRECT" if right else "WRONG"
-    return json.dumps({"reason": reason, "label": label})
+    return json.dumps(verdict)

@@ -21,7 +21,7 @@ import pytest
 from command_line import OF_THE_USER
 from doubles.loopback import LoopbackServer, Request, send
 
-from memeval.runs.forecast.made_up import scripted_vector
+from memeval.runs.forecast.made_up import made_up_vector
 
 EXAMPLE = Path(__file__).parent / "secrets_example"
 KEY = "sk-CANARY-7f3a9b2c4d5e6f70-Zx"
@@ -90,7 +90,7 @@ class Gateway(LoopbackServer):
     async def _embeddings(self, request: Request, writer: StreamWriter) -> bool:
         texts = request.json()["input"]
         rows = [
-            {"index": index, "embedding": scripted_vector(text, 16)}
+            {"index": index, "embedding": made_up_vector(text, 16)}
             for index, text in enumerate(texts)
         ]
         return await send(writer, 200, json.dumps({"data": rows}).encode())

@@ -17,7 +17,8 @@ from typing import Any
 
 from doubles.faults import ERROR_BODY, HTML_PAGE, REFUSALS, VECTOR_FAULTS, Faults
 from doubles.loopback import LoopbackServer, Request, reply_head, send
-from memeval.runs.forecast.made_up import scripted_message, scripted_vector
+from doubles.replies import scripted_message
+from memeval.runs.forecast.made_up import made_up_vector
 
 MODEL = "gpt-4o-mini"
 """The model in the list of models. The endpoint answers under any name."""
@@ -221,7 +222,7 @@ class ScriptedEndpoint(LoopbackServer):
     def _embeddings(self, body: Mapping[str, Any]) -> dict[str, Any]:
         texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
         rows = [
-            {"object": "embedding", "index": i, "embedding": scripted_vector(text, self.width)}
+            {"object": "embedding", "index": i, "embedding": made_up_vector(text, self.width)}
             for i, text in enumerate(texts)
         ]
         tokens = sum(len(text.split()) for text in texts)

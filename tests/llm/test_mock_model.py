@@ -7,9 +7,12 @@ from __future__ import annotations
 import asyncio
 import json
 
+from memeval.datasets.memory_agent_bench.judge import read_counts
+from memeval.datasets.opseval.judge import CRITERIA, read_points
 from memeval.llm.contract import AnswerPrompt, ChatPrompt, JudgePrompt, NotePrompt, Prompt
 from memeval.llm.memory_prompts import EntitiesPrompt
 from memeval.llm.mock import MockModel
+from memeval.llm.prompts import load_builtin
 from memeval.records import Role
 
 
@@ -28,6 +31,33 @@ def test_judgement_has_the_form_that_the_judge_reads() -> None:
     assert '"label": "CORRECT"' in judged("It is called TOFU.")
     assert '"label": "WRONG"' in judged("a dog")
     assert (judged("tofu", 10), judged("a dog", 10)) == ("yes", "no")
+
+
+def test_judges_of_benchmarks_read_the_reply() -> None:
+    def judged(answer: str, template: str) -> str:
+        return reply(
+            JudgePrompt(
+                "Which pet?", ("a cat",), answer, system_text=template, user_template="{answer}"
+            )
+        )
+
+    templates = [
+        load_builtin("judge_opseval", "memeval.datasets.opseval").system,
+        load_builtin(
+            "judge_memory_agent_bench_summary", "memeval.datasets.memory_agent_bench"
+        ).system,
+    ]
+    assert read_points(judged("a cat", templates[0])) == dict.fromkeys(CRITERIA, 3)
+    assert read_points(judged("a dog", templates[0])) == dict.fromkeys(CRITERIA, 0)
+    assert read_counts(judged("a cat", templates[1])) == (1, 1, 1, 1, 1)
+    assert read_counts(judged("a dog", templates[1])) == (1, 0, 1, 0, 1)
+
+
+def test_judgement_uses_the_words_that_are_asked_for() -> None:
+    asked = JudgePrompt(
+        "Yes?", ("a cat",), "yes, a cat", 10, user_template="{answer}", words=("right", "wrong")
+    )
+    assert reply(asked) == "right"
 
 
 def test_other_prompts_are_answered_as_by_the_offline_model() -> None:

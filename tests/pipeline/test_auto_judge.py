@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from doubles.endpoint import ScriptedEndpoint
+from doubles.replies import scripted_reply
 from lone_runs import run_cell
 from rich.console import Console
 
@@ -21,7 +22,6 @@ from memeval.report.comparison import comparison_markdown, comparison_table
 from memeval.results import RunSummary
 from memeval.results.judge import JudgeIdentity
 from memeval.runs.compose.config import compose_config
-from memeval.runs.forecast.made_up import scripted_reply
 from memeval.systems.controls.constant import Constant
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from doubles.endpoint import ScriptedEndpoint
+from doubles.replies import scripted_reply
 from lone_runs import run_cell
 
 from memeval.llm.contract import Completion, Prompt
@@ -22,7 +23,6 @@ from memeval.pipeline.open.opening import open_cell
 from memeval.records import AnswerForm, Query, Role, Usage
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
-from memeval.runs.forecast.made_up import scripted_reply
 
 SYSTEM_TEXT = {
     load_builtin(f"answer_{style}").system: style for style in ("short", "whole", "form", "cot")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from doubles.endpoint import ScriptedEndpoint
+from doubles.replies import scripted_reply
 from test_auto_judge import model, opened, run
 
 from memeval.errors import UserError
@@ -15,7 +16,6 @@ from memeval.pipeline.measure.provenance import protocol
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.results import JudgeIdentity, is_same_judge
 from memeval.results.fields import read_as
-from memeval.runs.forecast.made_up import scripted_reply
 
 
 @pytest.fixture(autouse=True)

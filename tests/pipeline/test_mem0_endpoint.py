@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from doubles.endpoint import ScriptedEndpoint
+from doubles.replies import scripted_reply
 from lone_runs import run_cell
 
 from memeval.errors import UserError
@@ -19,7 +20,6 @@ from memeval.pipeline.open.opening import open_cell
 from memeval.report.flags import flags
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
-from memeval.runs.forecast.made_up import scripted_reply
 
 WIDTH = 48
 SMALL = [

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from conftest_pipeline import environment, records, summary
 from doubles.endpoint import ScriptedEndpoint
+from doubles.replies import scripted_reply
 from forking import Done, run_command_line
-
-from memeval.runs.forecast.made_up import scripted_reply
 
 EXAMPLE = Path(__file__).parents[1] / "systems_example"
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from conftest_pipeline import QUESTIONS, SMALL, Command, records, summary
 from doubles.endpoint import ScriptedEndpoint
+from doubles.replies import scripted_reply
 
 from memeval.pipeline.execute.rows import Bill
 from memeval.records import Role, Status, Usage
 from memeval.results import AnswerRow
-from memeval.runs.forecast.made_up import scripted_reply
 
 CHAT, EMBED = "/chat/completions", "/embeddings"
 

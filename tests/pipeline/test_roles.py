@@ -14,8 +14,7 @@ import pytest
 from conftest_pipeline import HURRIED, Command, records, summary
 from doubles.endpoint import Faults, ScriptedEndpoint
 from doubles.loopback import Request
-
-from memeval.runs.forecast.made_up import scripted_reply
+from doubles.replies import scripted_reply
 
 FEW = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "tracking=none")
 ROLES = ("llm.model=answers", "llm.ingest.model=ingest", "llm.judge.model=judge", "judge=llm")

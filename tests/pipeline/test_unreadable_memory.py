@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from conftest_pipeline import SMALL, Command, records
 from doubles.endpoint import ScriptedEndpoint
-
-from memeval.runs.forecast.made_up import scripted_reply
+from doubles.replies import scripted_reply
 
 
 def unreadable(body: Mapping[str, Any]) -> str:

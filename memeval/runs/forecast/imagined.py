@@ -40,7 +40,7 @@ from memeval.pipeline.open.models import Models, sampling_of
 from memeval.records import EvalCase, Role
 from memeval.results import VerdictRow
 from memeval.results.prices import provider_of
-from memeval.runs.forecast.made_up import scripted_message, scripted_vector
+from memeval.runs.forecast.made_up import made_up_message, made_up_vector
 
 T = TypeVar("T")
 
@@ -48,6 +48,8 @@ VECTOR_WIDTH = 64
 """Dimensions of a made-up vector."""
 _role: ContextVar[Role] = ContextVar("memeval_imagined_role", default=Role.EMBED)
 """Role of the call under way; embedders and rerankers do not state one."""
+_prompt: ContextVar[Prompt] = ContextVar("memeval_imagined_prompt")
+"""Prompt of the call under way, if it is one to a model."""
 
 
 class ExpectedCall(Struct, frozen=True):
@@ -133,7 +135,9 @@ class ImaginedEndpoint(Endpoint):
         role = Role.EMBED
         if path == "/chat/completions":
             role = _role.get()
-            payload, tokens = _completion(body)
+            payload = _completion(await made_up_message(_prompt.get(), role))
+            usage = read_chat(payload, body["messages"], tools="tools" in body).usage
+            tokens = usage["prompt_tokens"], usage["completion_tokens"]
         elif path == "/embeddings":
             payload, tokens = _vectors(body)
         else:
@@ -175,17 +179,14 @@ def _in_loop(
     return replace(call, most_calls=steps, most_prompt_tokens=sent)
 
 
-def _completion(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[int, int]]:
-    message = scripted_message(body)
-    payload = {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
-    usage = read_chat(payload, body["messages"], tools="tools" in body).usage
-    return payload, (usage["prompt_tokens"], usage["completion_tokens"])
+def _completion(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
 
 
 def _vectors(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[int, int]]:
     texts = list(body["input"])
     width = body.get("dimensions") or VECTOR_WIDTH
-    vectors = [scripted_vector(text, width) for text in texts]
+    vectors = [made_up_vector(text, width) for text in texts]
     rows = [{"index": number, "embedding": vector} for number, vector in enumerate(vectors)]
     return {"data": rows}, (sum(map(count_tokens, texts)), 0)
 
@@ -287,21 +288,22 @@ class ImaginedConnections(Connections):
         return self._caches[name]
 
 
-class _RoleRecorder(MeteredModel):
-    """A model that also records the role of each call."""
+class _CallRecorder(MeteredModel):
+    """A model that also records the role and the prompt of each call."""
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
-        token = _role.set(role)
+        of_role, of_prompt = _role.set(role), _prompt.set(prompt)
         try:
             return await super().complete(prompt, role=role, seed=seed)
         finally:
-            _role.reset(token)
+            _prompt.reset(of_prompt)
+            _role.reset(of_role)
 
 
 class ImaginedModels(Models):
-    """A cell's models, which record the role of each call."""
+    """A cell's models, which record the role and the prompt of each call."""
 
-    meter = _RoleRecorder
+    meter = _CallRecorder
 
     def _unmetered(self, role: str) -> LanguageModel:
         settings = settings_of_role(self._config.llm, role)
