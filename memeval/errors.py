@@ -5,9 +5,11 @@ traceback, and exits with status 2. A `WorldError` is a fault of the outside wor
 disk): it becomes the status of the affected record, never a score.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib.util import find_spec
+from operator import ge, gt, le
+from typing import Any
 
 
 class MemevalError(Exception):
@@ -28,6 +30,22 @@ class UserError(MemevalError):
     def line(self) -> str:
         """The message and its hints on one line."""
         return "; ".join((self.message.removesuffix("."), *self.hints))
+
+
+_BOUNDS: Mapping[str, tuple[str, Callable[[float, float], bool]]] = {
+    "above": ("above", gt),
+    "least": ("at least", ge),
+    "most": ("at most", le),
+}
+
+
+def check_number(name: str, value: float | None, bounds: Mapping[Any, Any]) -> None:
+    """Raises `UserError` for a number outside its bounds `above`, `least` and `most`, of which any
+    may be missing, and for NaN; None is allowed.
+    """
+    for bound, (word, fits) in _BOUNDS.items():
+        if value is not None and bound in bounds and not fits(value, bounds[bound]):
+            raise UserError(f"{name} must be {word} {bounds[bound]:,.15g}, not {value:,}")
 
 
 def require_library(module: str, needed: str, extra: str) -> None:

@@ -23,7 +23,7 @@ from memeval.comparison.finding import (
     without_warning,
 )
 from memeval.config.paths import outputs_dir
-from memeval.errors import UserError
+from memeval.errors import UserError, check_number
 from memeval.results import RUN_FILE
 from memeval.results.calibration import read_shown_summary
 from memeval.results.files import reading
@@ -56,8 +56,7 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
     """
     folder = outputs_dir() / "runs"
     known = finished_runs(folder, report_damage)
-    if last is not None and last < 1:
-        raise UserError(f"--last must be at least 1, not {last}")
+    check_number("--last", last, {"least": 1})
     if not known and all("=" in word for word in words):
         raise UserError(
             f"no finished runs in {one_line(folder)}", "make one:  python -m memeval dataset=demo"

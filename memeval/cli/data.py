@@ -22,7 +22,7 @@ from memeval.datasets.io.new_file import new_file
 from memeval.datasets.locate import locate
 from memeval.datasets.registry import DATASETS, GROUP, dataset_info, has_adapter, writable
 from memeval.datasets.transfer import FetchLimits
-from memeval.errors import UserError
+from memeval.errors import UserError, check_number
 from memeval.runs.display.terminal import drawing_stream
 from memeval.text.shown import all_counted, counted, in_shell
 
@@ -91,8 +91,7 @@ def data(arguments: Sequence[str]) -> int:
 def fetch_chosen(chosen: Namespace) -> int:
     """Downloads a data set, or the parts of it that settings choose."""
     info = dataset_info(chosen.name)
-    if chosen.max_bytes is not None and chosen.max_bytes < 1:
-        raise UserError(f"--max-bytes must be at least 1, not {chosen.max_bytes}")
+    check_number("--max-bytes", chosen.max_bytes, {"least": 1})
     if chosen.sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", chosen.sha256):
         raise UserError("--sha256 must be 64 hexadecimal digits")
 

@@ -33,7 +33,7 @@ from memeval.drafting.draft import (
 )
 from memeval.drafting.proposal import Reason
 from memeval.drafting.slots import IS_DRAFTED, parse_kinds
-from memeval.errors import BudgetError, UserError
+from memeval.errors import BudgetError, UserError, check_number
 from memeval.metrics.formats import count, dollars
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.open.called import budget_of, check_budget, limits_of, run_with_breaker
@@ -112,8 +112,7 @@ def _open(path: Path, chosen: Namespace) -> _Job:
     command = f"data {chosen.action}"
     example = f"for example:  python -m memeval {command} FILE llm=openai llm.model=gpt-4o"
     settings = settings_of(command, chosen.words, chosen.config_dir, example)
-    if chosen.n is not None and not 1 <= chosen.n <= MOST_QUESTIONS:
-        raise UserError(f"--n must be from 1 to {MOST_QUESTIONS:,}, not {chosen.n:,}")
+    check_number("--n", chosen.n, {"least": 1, "most": MOST_QUESTIONS})
     if is_frozen(path):
         raise UserError(
             f"{path} is frozen, and a version can't change.",

@@ -11,7 +11,7 @@ from memeval.calibration.scored import STRATA, JudgedAnswer, draw_sample, scored
 from memeval.cli.parser import RUN, Parser, one_of
 from memeval.cli.show import wrap
 from memeval.config.paths import outputs_dir
-from memeval.errors import UserError
+from memeval.errors import check_number
 from memeval.results.run import Run
 from memeval.text.shown import in_shell, one_line
 
@@ -38,9 +38,7 @@ PARSER = Parser.of("label", USAGE, stratify="category", seed=0)
 def label(arguments: Sequence[str]) -> int:
     """Writes a file of answers to be labelled, or asks for the labels one by one."""
     options = PARSER.parse_args(list(arguments))
-    if options.n is not None and options.n < 1:
-        raise UserError(f"--n must be at least 1, not {options.n}")
-
+    check_number("--n", options.n, {"least": 1})
     run, _ = select_run(options.run, "label")
     path = Path(options.output or outputs_dir() / "labels" / f"{run.key}.csv")
     suffix_of(path)  # refuses other kinds of files before anything is drawn

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 import requests
 
 from memeval.cli.parser import Parser
-from memeval.errors import UserError, WorldError
+from memeval.errors import UserError, WorldError, check_number
 from memeval.process import started
 from memeval.results.private import make_folder, open_private
 from memeval.text.redaction import redacted
@@ -143,9 +143,7 @@ def show_page(page: str, *, opens: bool) -> None:
 
 def check_free(host: str, port: int) -> None:
     """Raises `UserError` if a port is taken, before the server would fail with a traceback."""
-    if not 0 < port < 65536:
-        raise UserError(f"--port must be from 1 to 65535, not {port}")
-
+    check_number("--port", port, {"least": 1, "most": 65_535})
     try:
         with socket.create_server((host, port)):
             pass

@@ -22,8 +22,10 @@ LLM_JUDGE = "llm_judge"
 """Metadata: the field counts only if the judge is a language model."""
 BY_TOOLS = "by_tools"
 """Metadata: the field counts only if the group that it names, `reader` or `writer`, uses tools."""
-LEAST, MOST, ONE_OF = "least", "most", "one_of"
-"""Metadata: the bounds of a number, and the values that are allowed. None is allowed, too."""
+ONE_OF = "one_of"
+"""Metadata: the values that are allowed; the bounds of a number are those of
+`memeval.errors.check_number`. None is allowed, too.
+"""
 LIMIT_PARAMETERS = ("max_tokens", "max_completion_tokens")
 DIRECT, CHUNKS, TOOLS = "direct", "chunks", "tools"
 """The readers are `direct` and `tools`, the writers `chunks` and `tools`."""

@@ -8,7 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from memeval.config.classes import explaining, path_of
-from memeval.errors import UserError, unknown
+from memeval.errors import UserError, check_number, unknown
 from memeval.text.shown import one_line
 
 T = TypeVar("T")
@@ -60,6 +60,16 @@ def own_settings(given: Mapping[str, Any], group: str) -> dict[str, Any]:
     """The given values without the option's name and the fields that all systems share."""
     shared = NOT_SETTINGS | SHARED_SETTINGS if group == "system" else NOT_SETTINGS
     return {key: value for key, value in given.items() if key not in shared}
+
+
+def check_fields(settings: Any, prefix: str) -> None:
+    """Raises `UserError` for a number outside the bounds that its field declares."""
+    for entry in fields(settings):
+        name, value = f"{prefix}.{entry.name}", getattr(settings, entry.name)
+        if is_dataclass(value):
+            check_fields(value, name)
+        else:
+            check_number(name, value, entry.metadata)
 
 
 def _unknown_option(key: str, known: Sequence[str]) -> UserError:

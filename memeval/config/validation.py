@@ -10,9 +10,9 @@ from memeval.config.identity import run_metadata
 from memeval.config.leaves import flatten
 from memeval.config.options import available, is_available
 from memeval.config.roles import DRAFTING, RESERVED_PARAMETERS, ROLES, section_of_role
-from memeval.config.schema import LEAST, MOST, ONE_OF, LlmConfig, RunConfig
+from memeval.config.schema import ONE_OF, LlmConfig, RunConfig
 from memeval.config.settings import SHARED, TENANTS, TIMEOUT
-from memeval.errors import UserError, unknown
+from memeval.errors import UserError, check_number, unknown
 from memeval.text.shown import one_line
 
 LONGEST_TIMEOUT_S = 86_400.0
@@ -90,13 +90,8 @@ def _check_declared(leaves: Mapping[str, Any]) -> None:
 
     for path, metadata in run_metadata().items():
         value = leaves.get(path)
-        if value is None:
-            continue
-        if LEAST in metadata and value < metadata[LEAST]:
-            raise UserError(f"{path} must be at least {metadata[LEAST]:g}, not {value}")
-        if MOST in metadata and value > metadata[MOST]:
-            raise UserError(f"{path} must be at most {metadata[MOST]:,.15g}, not {value:,.15g}")
-        if ONE_OF in metadata and value not in metadata[ONE_OF]:
+        check_number(path, value, metadata)
+        if value is not None and ONE_OF in metadata and value not in metadata[ONE_OF]:
             raise unknown(path, str(value), metadata[ONE_OF])
 
     tenants = leaves.get(f"system.{TENANTS}")
@@ -114,10 +109,5 @@ def _check_timeouts(leaves: Mapping[str, Any]) -> None:
         )
 
     for path, value in leaves.items():
-        if not path.endswith(".timeout_s") or not isinstance(value, int | float):
-            continue
-
-        if not 0 < value <= LONGEST_TIMEOUT_S:
-            raise UserError(
-                f"{path} must be above 0 seconds, and at most {LONGEST_TIMEOUT_S:g}, not {value:g}"
-            )
+        if path.endswith(".timeout_s") and isinstance(value, int | float):
+            check_number(path, value, {"above": 0, "most": LONGEST_TIMEOUT_S})

@@ -1,9 +1,10 @@
 """The settings of every data set, which select the questions to ask."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 from memeval.config.schema import OPTIONAL, PREPARE, RUN, RUNTIME, at
+from memeval.config.settings import check_fields
 from memeval.errors import UserError
 
 CANARY_SETTINGS = ("canaries", "canary_seed")
@@ -48,11 +49,7 @@ class DatasetSettings:
     """Determines which canaries are planted, and where; None uses the seed of the run."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if "least" in field.metadata:
-                least, most = field.metadata["least"], field.metadata.get("most")
-                check_range(field.name, getattr(self, field.name), least, most)
-
+        check_fields(self, "dataset")
         if self.question_ids is not None and not self.question_ids:
             raise UserError("dataset.question_ids must name a question", "null asks all")
 
@@ -69,12 +66,3 @@ class DatasetSettings:
                     f"dataset.sample draws from all questions, but {name} excludes some",
                     f"leave {name} or dataset.sample out",
                 )
-
-
-def check_range(name: str, value: float | None, least: float, most: float | None = None) -> None:
-    """Raises `UserError` for a value outside its bounds, which are inclusive; None is allowed."""
-    if value is None or (value >= least and (most is None or value <= most)):
-        return
-
-    bounds = f"at least {least:,}" if most is None else f"from {least:,} to {most:,}"
-    raise UserError(f"dataset.{name} must be {bounds}, not {value:,}")

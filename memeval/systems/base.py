@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from memeval.errors import UserError
+from memeval.config.settings import check_fields
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
 from memeval.records import (
@@ -31,8 +31,7 @@ ANSWER = {"stage": "answer"}
 """Metadata of a setting that only changes how stored memory is used."""
 RUNTIME = {"stage": "runtime"}
 """Metadata of a setting without effect on memory or answers, such as a key's variable."""
-POSITIVE, NOT_NEGATIVE = {"must_be": "positive"}, {"must_be": "at least 0"}
-SHARE = {"must_be": "above 0 and at most 1"}
+POSITIVE, NOT_NEGATIVE, SHARE = {"above": 0}, {"least": 0}, {"above": 0, "most": 1}
 """Further metadata of a setting: its bounds."""
 
 RANKING_DEPTH = 20
@@ -65,7 +64,7 @@ class SystemSettings:
     """Whether the memory is another program or service: memeval can't see its code or calls."""
 
     def __post_init__(self) -> None:
-        _check_bounds(self, "system")
+        check_fields(self, "system")
 
     @property
     def max_shown(self) -> int | None:
@@ -81,24 +80,6 @@ class SystemSettings:
     def own_server(self) -> bool:
         """Whether the system's own server calls models, which memeval can't limit or predict."""
         return False
-
-
-_BOUNDS: Mapping[str, Callable[[float], bool]] = {
-    POSITIVE["must_be"]: lambda value: value > 0,
-    NOT_NEGATIVE["must_be"]: lambda value: value >= 0,
-    SHARE["must_be"]: lambda value: 0 < value <= 1,
-}
-
-
-def _check_bounds(settings: Any, prefix: str) -> None:
-    """Raises `UserError` for a setting outside the bounds in its metadata; None is allowed."""
-    for setting in fields(settings):
-        name, value = f"{prefix}.{setting.name}", getattr(settings, setting.name)
-        must_be = setting.metadata.get("must_be")
-        if is_dataclass(value):
-            _check_bounds(value, name)
-        elif must_be is not None and value is not None and not _BOUNDS[must_be](value):
-            raise UserError(f"{name} must be {must_be}, but is {value:g}")
 
 
 NOTHING_FITS = "nothing_fits"

@@ -191,7 +191,7 @@ MISTAKES = [
     mistake("num_runs=null", "num_runs must be a whole number, not 'null'"),
     mistake("min_coverage=1.5", "min_coverage must be at most 1, not 1.5"),
     mistake("min_coverage=nan", "min_coverage must be a finite number, not nan"),
-    mistake("llm=openai llm.timeout_s=0", "llm.timeout_s must be above 0 seconds", **KEY),
+    mistake("llm=openai llm.timeout_s=0", "llm.timeout_s must be above 0, not 0", **KEY),
     *(
         mistake(
             f"{group}=openai {group}.{setting}",

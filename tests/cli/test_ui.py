@@ -261,9 +261,16 @@ def test_port_in_use_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("port", ["70000", "0", "-1"])
-def test_port_out_of_range_is_refused(tmp_path: Path, port: str) -> None:
-    with pytest.raises(UserError, match=f"--port must be from 1 to 65535, not {port}"):
+@pytest.mark.parametrize(
+    ("port", "reason"),
+    [
+        ("70000", "at most 65,535, not 70,000"),
+        ("0", "at least 1, not 0"),
+        ("-1", "at least 1, not -1"),
+    ],
+)
+def test_port_out_of_range_is_refused(tmp_path: Path, port: str, reason: str) -> None:
+    with pytest.raises(UserError, match=f"--port must be {reason}"):
         ui([f"--port={port}"], tmp_path)
 
 

@@ -282,10 +282,10 @@ def test_judges_of_words_confuse_no_days_of_a_history() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"n_alerts": 9}, "dataset.n_alerts must be from 10 to 1,000,000, not 9"),
+        ({"n_alerts": 9}, "dataset.n_alerts must be at least 10, not 9"),
         ({"n_root_causes": 0}, "dataset.n_root_causes must be at least 1, not 0"),
-        ({"n_devices": 4}, "dataset.n_devices must be from 5 to 9,999"),
-        ({"n_cases": 0}, "dataset.n_cases must be from 1 to 10,000"),
+        ({"n_devices": 4}, "dataset.n_devices must be at least 5, not 4"),
+        ({"n_cases": 0}, "dataset.n_cases must be at least 1, not 0"),
         ({"duplicate_rate": 0.6, "flap_rate": 0.4}, "less than 1 together"),
         ({"duplicate_rate": float("nan")}, "0 or more each"),
         (
@@ -293,7 +293,7 @@ def test_judges_of_words_confuse_no_days_of_a_history() -> None:
             "leaves 7 lines after duplicates and flapping links, too few for 8 root causes",
         ),
         ({"questions_per_case": 0}, "at least 1"),
-        ({"storms_per_case": 13}, "dataset.storms_per_case must be from 1 to 12, not 13"),
+        ({"storms_per_case": 13}, "dataset.storms_per_case must be at most 12, not 13"),
         ({"storms_per_case": 12, "n_alerts": 100_000}, "are more than 1000000 alerts in a case"),
         ({"source": "log", "storms_per_case": 2}, "needs dataset.source=generated"),
         ({"topology": "ring"}, "unknown value of dataset.topology"),

@@ -395,8 +395,8 @@ def test_user_error_has_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
     path = own_file(tmp_path, invented_cases(1, 12))
     for more, message in (
-        (("--n", "0"), "--n must be from 1 to 1,000,000, not 0"),
-        (("--n", f"{10**20}"), "--n must be from 1 to 1,000,000, not 100,000,000,000,000,000,000"),
+        (("--n", "0"), "--n must be at least 1, not 0"),
+        (("--n", f"{10**20}"), "--n must be at most 1,000,000, not 100,000,000,000,000,000,000"),
         (("--n", "2", "--kinds", "single"), "Did you mean: single_hop"),
         (("--n", "2", "--kinds", "update=-1"), "a share must be a number above 0"),
         (("--n", "2", "--kinds", "update"), "the offline drafter"),

@@ -557,8 +557,8 @@ def test_secrets_are_read_from_the_environment(
         ({"base_url": "http://me:secret-word@host"}, "contains a user name or a password"),
         ({"search_path": "search"}, "system.search_path must be a path such as /search"),
         ({"headers": {"X-Key": "s3cr3t-value-9a8b7c6d5e"}}, "name of an environment variable"),
-        ({"batch_size": 0}, "system.batch_size must be positive, but is 0"),
-        ({"request_timeout_s": 0}, "system.request_timeout_s must be positive, but is 0"),
+        ({"batch_size": 0}, "system.batch_size must be above 0, not 0"),
+        ({"request_timeout_s": 0}, "system.request_timeout_s must be above 0, not 0"),
     ],
 )
 def test_mistakes_in_settings_are_one_line(settings: dict[str, Any], message: str) -> None:

@@ -207,7 +207,7 @@ def test_loaded_memory_answers_identically(build: Builder, folder: Path) -> None
 
 @pytest.mark.parametrize("name", ["fact_tokens", "scratchpad_tokens", "context_tokens"])
 def test_settings_without_room_are_refused(build: Builder, name: str) -> None:
-    with pytest.raises(UserError, match=rf"system\.{name} must be positive"):
+    with pytest.raises(UserError, match=rf"system\.{name} must be above 0"):
         build("light", {name: 0})
     with pytest.raises(UserError, match=r"system\.recent_pairs must be at least 0"):
         build("light", recent_pairs=-1)

@@ -19,8 +19,8 @@ from memeval.datasets.alert_storm.topology import (
     spread,
 )
 from memeval.datasets.chance import draw, pick
-from memeval.datasets.settings import DatasetSettings, check_range
-from memeval.errors import UserError
+from memeval.datasets.settings import DatasetSettings
+from memeval.errors import UserError, check_number
 
 VERSION = 1
 """Increase it whenever the same settings generate a different storm."""
@@ -174,7 +174,8 @@ class AlertStormSettings(DatasetSettings):
                 "dataset.path needs dataset.source=log: a generated storm reads no file"
             )
 
-        check_range("n_root_causes", self.n_root_causes, least=1, most=self.n_devices // 3)
+        most = self.n_devices // 3
+        check_number("dataset.n_root_causes", self.n_root_causes, {"least": 1, "most": most})
         if self.n_alerts * self.storms_per_case > MOST_ALERTS:
             raise UserError(
                 f"dataset.n_alerts={self.n_alerts} in each of "

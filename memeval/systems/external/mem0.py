@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from memeval.errors import MemevalError, StorageError, UserError, require_library
+from memeval.errors import MemevalError, StorageError, require_library
 from memeval.llm.keys import key_of
 from memeval.llm.metering import current_ledger
 from memeval.records import (
@@ -75,16 +75,12 @@ class Mem0Settings(SystemSettings):
     """Whether mem0 keeps a graph of entities and relations in addition to the memories. mem0ai 2
     does not have a graph memory, so true is refused.
     """
-    threshold: float = field(default=0.1, metadata=ANSWER)
+    threshold: float = field(default=0.1, metadata=ANSWER | {"least": 0, "most": 1})
     """Memories less similar to the question are not retrieved; 0.1 is mem0's own default."""
     host: str | None = field(default=None, metadata=INGEST)
     """URL of the API for mode=cloud; None uses mem0's own."""
     api_key_env: str = field(default="MEM0_API_KEY", metadata=RUNTIME)
     """Environment variable that contains the key for mode=cloud."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.threshold <= 1:
-            raise UserError(f"system.threshold must be between 0 and 1, but is {self.threshold}")
 
     @property
     def own_server(self) -> bool:
