@@ -198,21 +198,15 @@ class Fields(Struct, frozen=True):
         parse: Callable[[str], datetime | None],
         example: str,
         *,
+        text: str | None = None,
         noun: str = "date",
     ) -> datetime:
-        """A field that must be a time; otherwise `parse` returns None or raises ValueError."""
-        return self.as_time(name, self.text(name), parse, example, noun=noun)
+        """A field that must be a time; otherwise `parse` returns None or raises ValueError. With
+        `text`, the text of an item that `name` names.
+        """
+        if text is None:
+            text = self.text(name)
 
-    def as_time(
-        self,
-        name: str,
-        text: str,
-        parse: Callable[[str], datetime | None],
-        example: str,
-        *,
-        noun: str = "date",
-    ) -> datetime:
-        """`time` for the text of a field, or of an item that `name` names."""
         try:
             time = parse(text)
         except ValueError:

@@ -103,7 +103,7 @@ def haystack(
 ) -> Iterator[tuple[str, datetime, list[Fields]]]:
     """The id, the time and the turns of each session in a row, in the file's order.
 
-    `parse` and `example` are as in `Fields.as_time`. Raises `UserError` naming record and field.
+    `parse` and `example` are as in `Fields.time`. Raises `UserError` naming record and field.
     """
     ids, dates = row.texts("haystack_session_ids"), row.texts(dates_name)
     talks = row.items("haystack_sessions")
@@ -114,7 +114,7 @@ def haystack(
             )
 
     for number, turns in enumerate(talks):
-        time = row.as_time(f"{dates_name}[{number}]", dates[number], parse, example)
+        time = row.time(f"{dates_name}[{number}]", parse, example, text=dates[number])
         name, fields = f"haystack_sessions[{number}]", []
         if not isinstance(turns, list):
             raise row.wrong(name, f"is {kind_of(turns)}, not a list")

@@ -244,4 +244,4 @@ def _date(metadata: Fields, name: str, text: str | None) -> datetime | None:
     if text is None:
         return None
 
-    return metadata.as_time(name, text, parse_date, EXAMPLE)
+    return metadata.time(name, parse_date, EXAMPLE, text=text)
