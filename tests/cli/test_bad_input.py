@@ -278,7 +278,7 @@ MISTAKES = [
         way_out="is a variable of the shell not set?",
     ),
     mistake("gate --baseline b.json --must-pass=", "--must-pass= is empty"),
-    mistake("compare '--metric= '", "--metric= is empty"),
+    mistake("compare --metric=\t", "--metric= is empty"),
     mistake("table --caption=a= --columns=f1,", "'f1,' has a comma too many"),
     mistake("data import {sound.json} --into .", ". already exists", way_out="another file"),
     mistake("run system=bm25 ./rag", "'./rag' can't be read as group=option", way_out="--help"),
