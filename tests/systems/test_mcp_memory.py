@@ -455,7 +455,7 @@ def test_a_text_of_the_other_user_has_its_turns_in_a_store_of_two_users(
         asked = {"namespace": "bob", "query": "What does she do?", "top_k": 10}
         found = await service.call("search", asked)
         await service.close()
-        return list(found.content["results"])
+        return list(found["results"])
 
     assert [result["turn_ids"] for result in asyncio.run(leak())] == [["s1:1"], ["s1:2"]]
 

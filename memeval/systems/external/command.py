@@ -27,7 +27,7 @@ from memeval.systems.external.served import (
     files_of,
     note_noise,
 )
-from memeval.systems.external.service import Service, ServiceReply
+from memeval.systems.external.service import Service
 from memeval.text.shown import one_line
 
 MOST_NOISE = 10_000
@@ -86,12 +86,12 @@ class CommandService(Service):
         self._restarts = settings.restarts
         self._turn = asyncio.Lock()
 
-    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
+    async def call(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         async with current_ledger().own.holding(self._turn):
             setback = None
             while True:
                 try:
-                    reply = ServiceReply(await self._ask(operation, body), setback)
+                    reply = await self._ask(operation, body)
                 except ProgramError as error:
                     await self._stop()
                     if self._restarts < 1:
@@ -106,6 +106,7 @@ class CommandService(Service):
                     raise ModelError(f"{self.name} {error}") from error
                 else:
                     remote.note_answer(self._command)
+                    self.note_setback(setback)
                     return reply
 
     async def _ask(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,9 +13,8 @@ from msgspec import Struct, field
 from memeval.metrics.quotation import Quotations, lines_of_turns
 from memeval.records import Finite, format_time
 from memeval.systems.external import wire
-from memeval.systems.external.service import ServiceReply
 
-Post = Callable[[str, Mapping[str, Any]], Awaitable[ServiceReply]]
+Post = Callable[[str, Mapping[str, Any]], Awaitable[wire.Json]]
 Chunk = Mapping[str, Any]
 """A chunk as built by `wire.chunk_json`."""
 
@@ -70,28 +69,25 @@ class Contract(ABC):
         self._times: set[datetime | None] = set()
         self._quotations: Quotations[tuple[str, str]] | None = None
 
-    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
+    async def call(self, operation: str, body: Mapping[str, Any]) -> wire.Json:
         """The reply to an operation of memeval's own contract."""
         if operation == "reset":
             self._begin(str(body["namespace"]))
-            return ServiceReply({})
+            return {}
         if operation == "ready":
             # Under both contracts, everything that `/add` has accepted can be searched.
-            return ServiceReply({"ready": True})
+            return {"ready": True}
         if operation == "ingest":
-            return await self._ingest(body["chunks"])
+            await self._ingest(body["chunks"])
+            return {}
 
         search = {"query": body["query"], "user_id": self._user, self._limit_at: body["top_k"]}
-        reply = await self._post("/search", search)
-        found = wire.read_search(reply.content, self._found)
-        return ServiceReply({"results": list(map(self._result, found.rows))}, setback=reply.setback)
+        found = wire.read_search(await self._post("/search", search), self._found)
+        return {"results": list(map(self._result, found.rows))}
 
-    async def _ingest(self, chunks: Sequence[Chunk]) -> ServiceReply:
-        setback = None
+    async def _ingest(self, chunks: Sequence[Chunk]) -> None:
         for request in self._requests(chunks):
-            reply = await self._post("/add", request)
-            self._check_stored(reply.content, request)
-            setback = reply.setback or setback
+            self._check_stored(await self._post("/add", request), request)
 
         for chunk in chunks:
             self._chunks[chunk["id"]] = chunk
@@ -99,7 +95,6 @@ class Contract(ABC):
 
         self._ingests += 1
         self._quotations = None
-        return ServiceReply({}, setback=setback)
 
     @abstractmethod
     def _requests(self, chunks: Sequence[Chunk]) -> Iterator[dict[str, Any]]:

@@ -160,8 +160,7 @@ async def _try(service: Service, *, is_own: bool) -> None:
     try:
         await service.call("reset", body)
         if is_own:
-            reply = await service.call("ready", body)
-            wire.read_ready(reply.content)
+            wire.read_ready(await service.call("ready", body))
         else:
             await service.call("search", {**body, "query": body["namespace"], "top_k": 1})
     finally:

@@ -36,7 +36,7 @@ from memeval.systems.external.http_tools import (
     read_result,
 )
 from memeval.systems.external.served import AnsweringSettings, ServedMemory
-from memeval.systems.external.service import Service, ServiceReply, ToolError
+from memeval.systems.external.service import Service, ToolError
 from memeval.systems.external.wire import OPERATIONS
 from memeval.systems.tools import Tool, ToolResult, search_tool, strings_in
 from memeval.text.shown import one_line
@@ -213,7 +213,7 @@ class HttpService(Service):
         contract = CONTRACTS.get(settings.contract)
         self._contract = contract(self._post) if contract else None
 
-    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
+    async def call(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         if self._endpoint is None:
             # Otherwise the first request to a mistyped URL would be retried until `patience_s` is
             # over.
@@ -237,7 +237,7 @@ class HttpService(Service):
 
     async def _post(
         self, path: str, body: Mapping[str, Any], *, is_tool: bool = False
-    ) -> ServiceReply:
+    ) -> Mapping[str, Any]:
         assert self._endpoint is not None, "an operation opens it"
         own, endpoint = current_ledger().own, self._endpoint.endpoint
         try:
@@ -255,7 +255,8 @@ class HttpService(Service):
 
         own.add(reply.latency_s)
         remote.note_answer(self._address)
-        return ServiceReply(reply.value, setback=reply.setback)
+        self.note_setback(reply.setback)
+        return reply.value
 
     async def _check_listening(self) -> None:
         """Raises `UserError` immediately if nothing listens at a URL that has never answered."""

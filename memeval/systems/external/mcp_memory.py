@@ -28,7 +28,7 @@ from memeval.systems.external.mcp_tools import as_result, tools_of
 from memeval.systems.external.program import CaseHome
 from memeval.systems.external.served import ServedMemory, files_of
 from memeval.systems.external.server_replies import error_in, is_empty_result, reports_no_results
-from memeval.systems.external.service import Service, ServiceReply, ToolError
+from memeval.systems.external.service import Service, ToolError
 from memeval.systems.external.wire import CHANGES
 from memeval.systems.tools import Tool, ToolResult, search_tool, strings_in
 from memeval.text.shown import one_line
@@ -144,12 +144,12 @@ class McpService(Service):
         """Chunks by namespace: two users may share the server."""
         self._suffix = ""
 
-    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
+    async def call(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         if operation == "reset":
             await self._reset(body)
-            return ServiceReply({})
+            return {}
         if operation == "ready":
-            return ServiceReply({"ready": True})
+            return {"ready": True}
 
         namespace = self.name_of(body["namespace"])
         if operation == "ingest":
@@ -157,14 +157,14 @@ class McpService(Service):
                 await self._call("store", {**chunk, "namespace": namespace})
                 self._stored[body["namespace"]].append(chunk)
 
-            return ServiceReply({})
+            return {}
 
         if operation in CHANGES:
             reply = await self._call(operation, {**body, "namespace": namespace})
-            return ServiceReply({"items": self._items(reply)})
+            return {"items": self._items(reply)}
 
         reply = await self._call("search", {**body, "namespace": namespace})
-        return ServiceReply({"results": self._results(reply)})
+        return {"results": self._results(reply)}
 
     def name_of(self, namespace: str) -> str:
         """The name of a namespace at the server: a new name after each reset if the server has no

@@ -39,7 +39,6 @@ from memeval.systems.base import (
     NOISE,
     POSITIVE,
     RUNTIME,
-    TRIED_AGAIN,
     RecallSystem,
     SystemContext,
     SystemSettings,
@@ -399,15 +398,10 @@ class ServedMemory(RecallSystem):
 
         try:
             reply = await self._service.call(operation, {"namespace": self.namespace, **body})
-            if reply.setback is not None:
-                current_ledger().remarks[TRIED_AGAIN] = (
-                    f"requests to {self._name} were repeated after: {one_line(reply.setback)}"
-                )
-
             if counts:
-                self._count(reply.content)
+                self._count(reply)
 
-            return read(reply.content)
+            return read(reply)
         except wire.WireError as error:
             raise MemoryServiceError(
                 f"{self._name} sent a reply that does not match the schema: {error}"

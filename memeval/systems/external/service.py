@@ -4,17 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from memeval.errors import ModelError
-
-
-class ServiceReply(Struct, frozen=True):
-    """A JSON object that a service replied with."""
-
-    content: Mapping[str, Any]
-    setback: str | None = None
-    """The previous failure, if the request was repeated."""
+from memeval.llm.metering import current_ledger
+from memeval.systems.base import TRIED_AGAIN
+from memeval.text.shown import one_line
 
 
 class ToolError(ModelError):
@@ -28,8 +21,8 @@ class Service(ABC):
     """The service's name in messages, such as `the memory service at http://localhost:8077`."""
 
     @abstractmethod
-    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
-        """The reply to an operation.
+    async def call(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The reply to an operation, a JSON object.
 
         Raises `ModelError` for a failure of the service, and `UserError` if it never answered.
         """
@@ -37,6 +30,13 @@ class Service(ABC):
     async def end_case(self, body: Mapping[str, Any]) -> None:
         """Tells the service that a case is finished."""
         await self.call("reset", body)
+
+    def note_setback(self, setback: str | None) -> None:
+        """Records the last failure of a request that was repeated, if it was."""
+        if setback is not None:
+            current_ledger().remarks[TRIED_AGAIN] = (
+                f"requests to {self.name} were repeated after: {one_line(setback)}"
+            )
 
     async def close(self) -> None:
         """Releases connections and processes."""
@@ -51,10 +51,8 @@ class EstimateService(Service):
     def __init__(self) -> None:
         self._chunks: list[Mapping[str, Any]] = []
 
-    async def call(self, operation: str, body: Mapping[str, Any]) -> ServiceReply:
+    async def call(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         self._chunks += body.get("chunks", ())
         chunks = self._chunks[: body.get("top_k", 0)]
         results = [{"text": chunk["text"], "turn_ids": chunk["turn_ids"]} for chunk in chunks]
-        return ServiceReply(
-            {"ready": True, "results": results, "text": "imagined", "usage": [], "items": 0}
-        )
+        return {"ready": True, "results": results, "text": "imagined", "usage": [], "items": 0}
