@@ -1,34 +1,10 @@
 """Reads a reply to a question whose choices are numbered 0 to 9.
 
-The reading rule affects the score more than the model does: under one rule, the same replies are
-right three times as often as under another. So the rule is short and closed. A reply that it does
-not cover is unparsed: neither right nor wrong. In this order:
+The reading rule affects the score more than the model does, so it is short and closed: see `How a
+reply is read` in docs/datasets/locomo_mc10.md.
 
-1. The first line is an index and nothing else, or an index and the text of the choice that it
-   names: `5`, `(5)`, `**5**`, `Choice 5.`, `5. 7 May 2023`, `5 7 May 2023`.
-2. The whole reply is the text of exactly one choice. Letter case, spaces, quotes and brackets
-   around it and a full stop at its end don't matter.
-3. The last `answer` or `答案` followed on its line by one of these forms, with no more than `is`,
-   `choice`, a colon and the like between them. First the forms of 1, then the text of exactly one
-   choice and nothing else, then an index followed by anything: `Answer: 5`, `The correct
-   answer is 5. …`, `Answer: The Friday before`. A text is compared before any word is skipped,
-   so that `Best Buy` and `The Friday before` are found as they are. After that `is`, `the`,
-   `choice` and the like may be skipped, one by one.
-4. The reply begins with an index, followed by anything: `8. July 2023` is 8, even if `July
-   2023` is the text of choice 2. A numbered list (`1. …` and a later line `2. …`) is not read.
-
-An index is one digit alone. `10`, `1990`, `3.5 years`, `7:30`, `4 years`, `7 May 2023`, `1st`
-and `2, 5` contain none. The digit may be followed only by a line end, punctuation without a
-digit right after it, or `is`, `because` and the like. A digit with no choice of that number is
-not an index, and neither is a digit that the reply denies: `1 is wrong`, `2 (wrong)`.
-
-A choice whose text looks like an index is read as follows. A lone digit is the index, even if it is
-the text of another choice: of `red`, `5`, … the reply `5` is choice 5, if there is one. More than a
-digit (`3 - 4 weeks`, `2. Bundesliga`) is the text, if it is the text of a choice.
-
-Text is never searched for within a longer reply: not even a reply that ends in the text of a
-choice names it. So that no reply takes long to read, only the last 50 occurrences of `answer`
-are read, and no text is compared that is much longer than the longest choice.
+So that no reply takes long to read, only the last 50 occurrences of `answer` are read, and no text
+is compared that is much longer than the longest choice.
 """
 
 import re
@@ -116,9 +92,7 @@ class _Choices:
 
 
 def read_index(reply: str, choices: Sequence[str]) -> int | None:
-    """The position of the choice that a reply names, by the rule above; None if it names none,
-    or more than one.
-    """
+    """The position of the choice that a reply names; None if it names none, or more than one."""
     # Full-width digits and brackets count as plain ones.
     text, known = unicodedata.normalize("NFKC", reply).strip(), _Choices(choices)
     index = _bare_index(text, 0, known)

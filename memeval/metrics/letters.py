@@ -1,23 +1,6 @@
 """Reads a reply to a question whose choices are lettered, and compares sets of choices.
 
-The reading rule, in this order. A reply that no rule covers gives None: it is neither right nor
-wrong.
-
-1. A list of labels after the last mark (`answer`, `答案`) that one follows, else at the start of
-   the reply: `C`, `(c)`, `A, C`, `A、C`, `A and C`, `ACD` (only in upper case). After it
-   the line ends, or punctuation follows, or words that call it right or give the reason (`are
-   correct`, `because`, `都对`). So a letter that begins a sentence (`A router …`) is not read.
-   Neither is a label that the reply denies: `(B) is wrong`, `A、B都错`.
-2. If several may be chosen and every line begins with one label, those of all lines.
-3. The exact text of a choice, with or without its label. If several may be chosen, the texts of
-   some, separated by line breaks, semicolons or commas.
-
-Each label may be followed by the text of its choice: `A. JSON, C. YAML`, `A (JSON) and C
-(YAML)`.
-
-A list is read whole or not at all. It is not read if it names a choice that does not exist, repeats
-a label (`AAC`), goes on in another form (`A. C`, `A, C, maybe D`), or has a label next to a text
-other than that of its choice, followed by another label.
+For the reading rule, see `How letters are read` in docs/datasets/opseval.md.
 
 So that no reply takes long to read, only the last 50 marks are read, and no text is compared that
 is much longer than all choices together.
@@ -86,7 +69,7 @@ def read_letters(
     reply: str, choices: Sequence[str], *, multi_select: bool
 ) -> tuple[int, ...] | None:
     """Positions that a reply chooses among `choices`, ascending and each once; None if the rule
-    above reads none.
+    reads none.
     """
     text = unicodedata.normalize("NFKC", reply).strip()
     # 57 questions of OpsEval have a choice that is broken over lines.
