@@ -13,15 +13,14 @@ from memeval.config.resolve import read_config
 from memeval.config.schema import RunConfig
 from memeval.datasets.contract import Dataset, LoadedDataset
 from memeval.errors import UserError
-from memeval.metrics.retrieval import EvidenceRanks, Ranks
-from memeval.packages.form import is_withheld, withheld
+from memeval.packages.form import withheld
 from memeval.packages.rows import RunRows
 from memeval.pipeline.execute.metrics import measure_answer
 from memeval.pipeline.execute.repeat import ingest_id
 from memeval.pipeline.execute.timeline import id_until, operations_done, timeline_events
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.measure.provenance import DATA, data_tags
-from memeval.pipeline.measure.records import write_recall
+from memeval.pipeline.measure.records import members_of_data, write_recall
 from memeval.pipeline.measure.run_notes import shortened_notes
 from memeval.pipeline.open.code import OtherMetrics
 from memeval.pipeline.open.opening import open_dataset
@@ -127,15 +126,15 @@ def _read(config: RunConfig) -> PackagedData:
 def unlike_records(
     records: list[Record], rows: RunRows, data: PackagedData, others: OtherMetrics
 ) -> Iterator[str]:
-    """Ids of the records whose question, gold or figures differ from those made from the data and
-    the rows; figures of `others` are not compared.
+    """Ids of the records that differ from those made again from the data and the rows; figures of
+    `others` are not compared.
     """
     done_in = cache(partial(_operations_done, rows, data))
     for record in records:
         question = data.questions.get(record.question_id)
         row = rows.answers.get((record.repeat, record.question_id))
         done = done_in(record.repeat, record.case_id)
-        if question is None or row is None or done is None or not _is_asked(record, question):
+        if question is None or row is None or done is None:
             yield record.question_id
             continue
 
@@ -150,21 +149,10 @@ def unlike_records(
             if others.include(name, figures):
                 recorded[name] = figures[name] = None
 
-        made = (
-            figures,
-            *_ranks(measured.ranking),
-            *_ranks(measured.shown),
-            tuple(timeline_events(case, question, done)),
-        )
-        members = (
-            recorded,
-            record.evidence_ranks,
-            record.session_evidence_ranks,
-            record.shown_evidence_ranks,
-            record.shown_session_ranks,
-            record.timeline,
-        )
-        if made != members:
+        timeline = tuple(timeline_events(case, question, done))
+        members = members_of_data(question, measured)
+        made = replace(record, metrics=figures, timeline=timeline, **members)
+        if made != replace(with_texts(record, question), metrics=recorded):
             yield record.question_id
 
 
@@ -198,10 +186,6 @@ def _with_values(row: AnswerRow, question: EvalQuestion) -> AnswerRow:
     return replace(row, seen=seen)
 
 
-def _ranks(ranks: EvidenceRanks | None) -> tuple[Ranks | None, Ranks | None]:
-    return (None, None) if ranks is None else (ranks.turns, ranks.sessions)
-
-
 def unlike_members(summary: RunSummary, records: list[Record], data: PackagedData) -> Iterator[str]:
     """Members of `run.json` that differ from those made from the data."""
     tags = {name: value for name, value in summary.tags.items() if name.startswith(DATA)}
@@ -222,20 +206,13 @@ def unlike_members(summary: RunSummary, records: list[Record], data: PackagedDat
         yield from figure_problems(summary, records, None, measures)
 
 
-def _is_asked(record: Record, question: EvalQuestion) -> bool:
-    """Whether a record is of this question; for a withheld text, the digest is compared."""
-    for name in ("category", "answerable", "evidence", "right_choices", "weight", "asked_at"):
-        if getattr(record, name) != getattr(question, name):
-            return False
-
-    record_texts = (record.question, *record.gold, *record.choices)
+def with_texts(record: Record, question: EvalQuestion) -> Record:
+    """The record with the question's texts in place of their digests."""
     texts = (question.text, *question.gold, *question.choices)
-    counts = (len(record.gold), len(record.choices)) == (len(question.gold), len(question.choices))
-    if not counts or dict(record.facets) != dict(question.facets):
-        return False
-
-    for recorded, text in zip(record_texts, texts, strict=True):
-        if recorded != (withheld(text) if is_withheld(recorded) else text):
-            return False
-
-    return True
+    known = {withheld(text): text for text in texts}
+    return replace(
+        record,
+        question=known.get(record.question, record.question),
+        gold=tuple(known.get(text, text) for text in record.gold),
+        choices=tuple(known.get(text, text) for text in record.choices),
+    )

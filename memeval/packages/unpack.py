@@ -15,13 +15,12 @@ from msgspec import Struct
 from memeval.config.paths import outputs_dir
 from memeval.datasets.granularity import chunks
 from memeval.errors import UserError
-from memeval.packages.data import PackagedData, data_of
+from memeval.packages.data import PackagedData, data_of, with_texts
 from memeval.packages.environment import packed_prices
 from memeval.packages.form import is_withheld
 from memeval.packages.levels import Checks, verify_package
 from memeval.packages.read import Package, unpack_to
-from memeval.records import EvalQuestion
-from memeval.results import RECORDS_FILE, Record, file_digest, json_line, texts_file
+from memeval.results import RECORDS_FILE, file_digest, json_line, texts_file
 from memeval.results.files import write_atomically, writing
 from memeval.results.own_prices import PACKAGE_PRICES
 from memeval.results.private import make_folder
@@ -94,7 +93,8 @@ def _adopt_run(package: Package, run: Run, signer: str) -> bool:
     is_restored = data is not None and any(is_withheld(record.question) for record in records)
     if data is not None and is_restored:
         path = run.folder / RECORDS_FILE
-        lines = [_restored(record, data.questions[record.question_id]) for record in records]
+        restored = (with_texts(own, data.questions[own.question_id]) for own in records)
+        lines = [json_line(record.to_json()) for record in restored]
         # Not written in place: the file is a link to the entry of the package.
         write_atomically(path, "".join(lines))
         _restore_texts(run, data)
@@ -115,15 +115,6 @@ def _adopt_run(package: Package, run: Run, signer: str) -> bool:
     summary.write(run.folder)
     run.folder.rename(run.folder.with_name(key))
     return is_restored
-
-
-def _restored(record: Record, question: EvalQuestion) -> str:
-    row = record.to_json()
-    row["question"], row["gold"] = question.text, list(question.gold)
-    if record.choices:
-        row["choices"] = list(question.choices)
-
-    return json_line(row)
 
 
 def _restore_texts(run: Run, data: PackagedData) -> None:

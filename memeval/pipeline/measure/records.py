@@ -67,39 +67,33 @@ def _record(
     return Record(
         question_id=question.question_id,
         case_id=case.case_id,
-        category=question.category,
         category_name=cell.dataset.category_names.get(question.category, str(question.category)),
         repeat=number,
         seed=repeat.seed,
-        question=question.text,
-        gold=question.gold,
-        answerable=question.answerable,
-        asked_at=question.asked_at,
-        facets=question.facets,
-        evidence=question.evidence,
         metrics={**measured.metrics, **write_recall(memory, question)},
-        choices=question.choices,
         choice_labels=question.choice_labels,
-        right_choices=question.right_choices,
-        weight=question.weight,
+        top_k=None if measured.shown is None else cell.config.top_k,
         timeline=timeline,
-        **_ranks(measured, cell.config.top_k),
+        **members_of_data(question, measured),
         **members_of_rows(answer, verdict, bill),
     )
 
 
-def _ranks(measured: Measured, top_k: int) -> dict[str, Any]:
-    """The members of a record on the ranks of its evidence; they are None if not known."""
-    members: dict[str, Any] = {}
-    if measured.ranking is not None:
-        members["evidence_ranks"] = measured.ranking.turns
-        members["session_evidence_ranks"] = measured.ranking.sessions
-    if measured.shown is not None:
-        members["shown_evidence_ranks"] = measured.shown.turns
-        members["shown_session_ranks"] = measured.shown.sessions
-        members["top_k"] = top_k
-
-    return members
+def members_of_data(question: EvalQuestion, measured: Measured) -> dict[str, Any]:
+    """The members of a record that are those of its question, and the ranks of its evidence, each
+    None if not known.
+    """
+    names = ("category", "gold", "answerable", "asked_at", "facets", "evidence", "weight")
+    members = {name: getattr(question, name) for name in (*names, "choices", "right_choices")}
+    ranking, shown = measured.ranking, measured.shown
+    return {
+        **members,
+        "question": question.text,
+        "evidence_ranks": ranking and ranking.turns,
+        "session_evidence_ranks": ranking and ranking.sessions,
+        "shown_evidence_ranks": shown and shown.turns,
+        "shown_session_ranks": shown and shown.sessions,
+    }
 
 
 def members_of_rows(answer: AnswerRow, verdict: VerdictRow | None, bill: Bill) -> dict[str, Any]:
