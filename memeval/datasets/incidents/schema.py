@@ -26,6 +26,8 @@ from memeval.errors import UserError
 
 DEJAVU = ("timestamp", "root_cause_node")
 OPENRCA = ("groundtruth",)
+Gaps = dict[str, Counter[float]]
+"""Distances in seconds of local times from time stamps, by system."""
 NEZHA_FILES, OPENRCA_FILES = "*-fault_list.json", "agent-*.csv"
 
 POD = re.compile(r"(.+?)-[0-9a-f]{6,10}-[a-z0-9]{5}")
@@ -52,13 +54,14 @@ def read_source(info: DatasetInfo, path: Path) -> SourceTable:
 
     contents = {file: read_file(info, file) for file in files}
     rows: list[Incident] = []
+    gaps: Gaps = {}
     for file, content in contents.items():
-        rows += _incidents(file, content)
+        rows += _incidents(file, content, gaps)
 
     check_names(path, rows)
     # Compared as shown, because two rows that look the same in the memory are one incident.
     once = tuple(dict.fromkeys(map(as_shown, rows)))
-    notes = list(_clock_notes(contents))
+    notes = list(_clock_notes(gaps))
     if len(once) < len(rows):
         notes.append(
             f"incidents: {len(rows) - len(once)} of {len(rows)} rows repeat another one and are "
@@ -79,7 +82,7 @@ def _digest(path: Path, contents: Mapping[Path, bytes]) -> str:
     return digest_of("".join(lines).encode())
 
 
-def _incidents(path: Path, content: bytes) -> Iterator[Incident]:
+def _incidents(path: Path, content: bytes, gaps: Gaps) -> Iterator[Incident]:
     """The rows of a file. A JSON file is Nezha's; a table is recognised by its columns."""
     if path.suffix == ".json":
         return _nezha(path, content)
@@ -90,15 +93,19 @@ def _incidents(path: Path, content: bytes) -> Iterator[Incident]:
     if set(OPENRCA) <= set(names):
         return map(_openrca, read_table(content, path, OPENRCA))
 
-    return map(_normalized, read_table(content, path, NORMALIZED))
+    return (_normalized(row, gaps) for row in read_table(content, path, NORMALIZED))
 
 
-def _normalized(row: Fields) -> Incident:
+def _normalized(row: Fields, gaps: Gaps) -> Incident:
+    system, time = row.answer("dataset"), _time(row, "datetime_local")
+    if row.text("timestamp").strip():
+        gaps.setdefault(system, Counter())[(time - _epoch(row)).total_seconds()] += 1
+
     return Incident(
-        system=row.answer("dataset"),
+        system=system,
         # The local time, not the time stamp: in 18 rows of Nezha they contradict each other, and
         # GAIA has no time stamps.
-        time=_time(row, "datetime_local"),
+        time=time,
         components=(row.answer("component"),),
         level=row.text("level"),
         fault=row.text("fault_type"),
@@ -201,21 +208,11 @@ def _seconds(row: Fields, name: str) -> int | None:
     return max(1, round(seconds))
 
 
-def _clock_notes(contents: Mapping[Path, bytes]) -> Iterator[str]:
-    """A note on the local times of a normalized table whose distance from their time stamps is not
+def _clock_notes(gaps: Gaps) -> Iterator[str]:
+    """A note on the local times of normalized tables whose distance from their time stamps is not
     that of most rows of their system.
     """
-    distances: dict[str, Counter[float]] = {}
-    for path, content in contents.items():
-        if path.suffix == ".json" or not set(NORMALIZED) <= set(header(content, path)):
-            continue
-
-        for row in read_table(content, path, NORMALIZED):
-            if row.text("timestamp").strip():
-                gap = (_time(row, "datetime_local") - _epoch(row)).total_seconds()
-                distances.setdefault(row.text("dataset"), Counter())[gap] += 1
-
-    odd = sum(gaps.total() - max(gaps.values()) for gaps in distances.values())
+    odd = sum(counts.total() - max(counts.values()) for counts in gaps.values())
     if odd:
         yield (
             f"clock: the time stamps of {odd} rows contradict their local times; the local "
