@@ -298,14 +298,7 @@ class Mem0(RecallSystem):
     def _meter_unreported(self, role: Role, calls: int) -> None:
         """Meters calls whose tokens the host does not report. Unknown is not zero."""
         if calls:
-            usage = Usage(
-                role=role,
-                model="mem0",
-                provider="mem0",
-                prompt_tokens=None,
-                completion_tokens=None,
-                calls=calls,
-            )
+            usage = Usage(role, model="mem0", provider="mem0", calls=calls)
             current_ledger().usages.append(usage)
 
     def _open(self, embedder: Embedder, width: int) -> Mem0Bridge:

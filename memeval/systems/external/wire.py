@@ -220,7 +220,7 @@ def read_usages(reply: Json, role: Role) -> tuple[Usage, ...]:
     """The model calls that a service reports. If it reports none, the tokens are unknown."""
     calls = read(reply, _Usages).usage
     if calls is None:
-        return (Usage(role, "unknown", "unknown", None, None),)
+        return (Usage(role, model="unknown", provider="unknown"),)
 
     if not isinstance(calls, list):
         calls = [calls]
