@@ -157,7 +157,6 @@ def _print_entry(text: str) -> None:
 
 
 def _print_field(text: str, indent: int = 7) -> None:
-    """Prints a field with its comment."""
     # Keeps the comment mark and the word after it on one line.
     marked = " ".join(text.split()).replace(" # ", "  #\0")
     print(_wrapped(" " * indent + marked, indent + 4).replace("\0", " "))

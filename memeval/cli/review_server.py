@@ -108,8 +108,6 @@ def _time_shown(time: datetime | None) -> str:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection."""
-
     protocol_version = "HTTP/1.1"
     timeout = IDLE_S
     server: ReviewServer

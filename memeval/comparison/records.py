@@ -191,7 +191,6 @@ class Comparison:
         return f"<Comparison by {self.metric}: {runs} runs, {differences} differences>"
 
     def run(self, key: str) -> ComparedRun:
-        """The run with this key."""
         return next(run for run in self.runs if run.key == key)
 
     @property

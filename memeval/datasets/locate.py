@@ -111,7 +111,6 @@ def read_pinned(info: DatasetInfo, path: Path, *, allow_unpinned: bool) -> Pinne
 
 
 def missing(info: DatasetInfo, path: Path) -> UserError:
-    """The error for a missing file."""
     if path.exists():
         return UserError(f"data set '{info.name}': {path} is not a file")
 

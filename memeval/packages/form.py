@@ -62,8 +62,6 @@ class PackedData(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PackageManifest(Struct, frozen=True, forbid_unknown_fields=True):
-    """Content of a package."""
-
     format: int
     memeval: Line
     """The version that packed it."""

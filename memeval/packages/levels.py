@@ -193,7 +193,6 @@ class _Verifier:
         )
 
     def _unlike_data(self, run: Run, data: PackagedData) -> Iterator[str]:
-        """Differences between a run and its data."""
         summary, records = run.summary, self.records[run.key]
         yield from unlike_members(summary, records, data)
         asked = question_ids(records)

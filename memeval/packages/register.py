@@ -45,8 +45,6 @@ Json = dict[str, Any]
 
 
 class StatedCell(Struct, frozen=True, forbid_unknown_fields=True):
-    """A cell that will be run."""
-
     key: RunKey
     name: Line
     data_sha256: Line

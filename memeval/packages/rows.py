@@ -60,7 +60,6 @@ class RunRows:
 
     @property
     def files(self) -> Mapping[str, Mapping[Place, AnswerRow | VerdictRow | IngestRow]]:
-        """The rows of each file."""
         return {ANSWERS: self.answers, VERDICTS: self.verdicts, INGESTS: self.ingests}
 
     @property

@@ -57,8 +57,6 @@ _TEXT_FREE_MEMBERS = ("error", "notes")
 
 
 class Packed(Struct, frozen=True):
-    """Result of packing."""
-
     path: Path
     id: str
     manifest: PackageManifest

@@ -26,8 +26,6 @@ _ROUNDING = 1e-12
 
 
 class GateOutcome(StrEnum):
-    """The verdict of a gate."""
-
     WORSE = "worse"
     INFERIOR = "not shown to be non-inferior"
     MUST_PASS = "a question that must pass does not"
@@ -42,8 +40,6 @@ FAILING = (GateOutcome.WORSE, GateOutcome.INFERIOR, GateOutcome.MUST_PASS)
 
 
 class GateRules(Struct, frozen=True):
-    """Requirements of a gate."""
-
     margin: float = 0.0
     """As a share: a smaller loss is never `worse`."""
     non_inferior: float | None = None
@@ -51,8 +47,6 @@ class GateRules(Struct, frozen=True):
 
 
 class MustPass(Struct, frozen=True):
-    """A question that must pass."""
-
     question_id: str
     before: float | None
     now: float | None
@@ -61,8 +55,6 @@ class MustPass(Struct, frozen=True):
 
 
 class GateResult(Struct, frozen=True):
-    """The verdict, and its reasons."""
-
     outcome: GateOutcome
     reasons: tuple[str, ...]
     """Reasons for `broken`."""

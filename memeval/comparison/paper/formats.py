@@ -86,7 +86,6 @@ def _latex_interval(cell: PaperCell) -> str:
 
 
 def markdown(table: PaperTable) -> str:
-    """The caption, the table and the notes."""
     rows = [[*map(inline, names), *map(_markdown_cell, cells)] for names, cells in table.rows]
     lines = markdown_table(list(map(inline, table.titles)), rows, leading=len(table.headings))
     caption = inline(redacted(table.caption))

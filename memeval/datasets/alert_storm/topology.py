@@ -19,8 +19,6 @@ DELAY_MS = (2_000, 20_000)
 
 
 class DeviceNetwork(Struct, frozen=True):
-    """Devices and links."""
-
     devices: tuple[str, ...]
     """Names of the form `<role>_<number>`, with numbers of equal width, so that no name is a prefix
     of another.

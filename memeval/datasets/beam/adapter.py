@@ -32,8 +32,6 @@ QUESTIONS = "probing_questions/probing_questions.json"
 
 @dataclass(frozen=True)
 class BeamSettings(DatasetSettings):
-    """Settings of the data sets in BEAM's schema."""
-
     tier: Literal["100k", "500k", "1m", "10m"] = at(PREPARE, "100k")
     """Approximate length of the chats, in tokens."""
     # Two corpora have one name: in 100K the runner's files have 5,094 messages, the full chats
@@ -91,7 +89,6 @@ class Beam(Dataset):
 
     @property
     def _folder(self) -> Path:
-        """The folder of the tier."""
         return self.path / "chats" / TIERS[self.settings.tier]
 
     def files_read(self) -> Sequence[FileInfo]:

@@ -18,8 +18,6 @@ from memeval.records import AnswerKind, CategoryId, EvalCase
 
 @dataclass(frozen=True)
 class ConvoMemSettings(DatasetSettings):
-    """Settings of the data sets in ConvoMem's schema."""
-
     context_size: int | None = at(PREPARE, least=1)
     """Number of conversations of a case; cases with another number are left out. None reads all."""
     n_evidence: int | None = at(PREPARE, least=1)

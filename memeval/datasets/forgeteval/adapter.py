@@ -57,8 +57,6 @@ class ForgetEvalRow(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class ForgetEvalSettings(DatasetSettings):
-    """Settings of ForgetEval cases."""
-
     probed: bool = at(ANSWER, False)
     """Whether each forbidden string is also used as a query, whose results must not contain it."""
 

@@ -41,8 +41,6 @@ GERMAN_MONTHS = (
 
 @dataclass(frozen=True)
 class LifecycleSettings(DatasetSettings):
-    """Settings of the generator."""
-
     n_cases: int = at(PREPARE, 24, least=1)
     languages: tuple[str, ...] = at(PREPARE, ("en", "de", "zh"))
     """Languages of the cases, used in turn."""
@@ -436,7 +434,6 @@ def tenant_fact(number: int, settings: LifecycleSettings) -> Fact:
 
 
 def fill(template: str, fact: Fact, language: Language, **slots: str) -> str:
-    """A template filled with a fact."""
     forms = language.attributes[fact.attribute]
     return template.format(name=fact.name, value=fact.value, **forms, **slots)
 

@@ -72,8 +72,6 @@ def differing_settings(summary: RunSummary, other: RunSummary) -> list[str]:
 
 
 class Lint(Struct, frozen=True):
-    """Findings in a run."""
-
     findings: tuple[Finding, ...]
     remarks: tuple[Finding, ...]
     """Properties of the data, not of the run: they don't make it look better."""

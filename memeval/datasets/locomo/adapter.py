@@ -40,8 +40,6 @@ AUDIT = "locomo_audit"
 
 @dataclass(frozen=True)
 class LocomoSettings(DatasetSettings):
-    """Settings of the data sets in LoCoMo's schema."""
-
     labels: Literal["original", "exclude", "corrected"] = at(JUDGE, "original")
     """`exclude` drops the questions whose gold the audit found wrong, `corrected` uses the audit's
     gold and evidence instead.
@@ -237,7 +235,6 @@ class Locomo(Dataset):
 
     @cached_property
     def _raw_questions(self) -> Mapping[str, RawQuestion]:
-        """The questions by id."""
         questions = {}
         for case, sample in zip(self._all_cases, self._samples, strict=True):
             asked = sample.objects("qa", f"{case.case_id} qa[{{}}]")

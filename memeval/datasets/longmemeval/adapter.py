@@ -20,8 +20,6 @@ from memeval.statistics.means import mean
 
 @dataclass(frozen=True)
 class LongMemEvalSettings(DatasetSettings):
-    """Settings of the data sets in LongMemEval's schema."""
-
     roles: Literal["all", "user"] = at(PREPARE, "all")
     """Whose turns are remembered; `user` is what the official retrieval protocol indexes."""
 

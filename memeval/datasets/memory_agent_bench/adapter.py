@@ -62,8 +62,6 @@ FILES = {
 
 @dataclass(frozen=True)
 class MemoryAgentBenchSettings(DatasetSettings):
-    """Settings of the data sets in MemoryAgentBench's schema."""
-
     split: Literal[
         "conflict_resolution",
         "accurate_retrieval",

@@ -30,8 +30,6 @@ from memeval.statistics.means import mean
 
 @dataclass(frozen=True)
 class OpsEvalSettings(DatasetSettings):
-    """Settings of the data sets in OpsEval's schemas."""
-
     split: Literal["test", "dev"] = at(PREPARE, "test")
     """`dev` contains five questions of each domain."""
     framing: Literal["closed_book", "knowledge", "runbook"] = at(PREPARE, "closed_book")

@@ -31,8 +31,6 @@ QUESTIONS: Mapping[str, int] = {"32k": 589, "128k": 2_727, "1m": 2_674}
 
 @dataclass(frozen=True)
 class PersonaMemSettings(DatasetSettings):
-    """Settings of the data sets in PersonaMem's schema."""
-
     size: Literal["32k", "128k", "1m"] = at(PREPARE, "32k")
     """Which pair of files is read, by the approximate length of a conversation in tokens."""
     persona: bool = at(PREPARE, True)

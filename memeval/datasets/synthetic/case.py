@@ -45,8 +45,6 @@ StatementKey = tuple[int, int]
 
 @dataclass(frozen=True)
 class SyntheticSettings(DatasetSettings):
-    """Settings of the generator."""
-
     tokens: int = at(PREPARE, 20_000, least=10, most=10_000_000)
     """Size of each haystack, 10 to 10 million, by the offline count of `speaker: text` over its
     turns.
@@ -85,8 +83,6 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 class StatementPosition(Struct, frozen=True):
-    """Turn, time and position of a statement."""
-
     turn_id: str
     time: datetime
     position: int

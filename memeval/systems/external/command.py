@@ -37,8 +37,6 @@ EXAMPLE = "for example:  system.command='python my_memory.py'"
 
 @dataclass(frozen=True)
 class CommandSettings(ProgramSettings, AnsweringSettings):
-    """Settings of `command`."""
-
     restarts: int = field(default=1, metadata=RUNTIME | NOT_NEGATIVE)
     """Maximum restarts of a dead or hung program per case; it is then sent the case again.
     """

@@ -174,7 +174,6 @@ class McpService(Service):
 
     @property
     def session(self) -> McpSession:
-        """The session with the server."""
         assert self._session is not None, "reset comes first"
         return self._session
 

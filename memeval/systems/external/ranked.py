@@ -95,8 +95,6 @@ class RankedItem(Struct, frozen=True):
 
 
 class RankedRow(QuestionRow, frozen=True):
-    """A line of the file."""
-
     question_id: Annotated[str, Meta(min_length=1)]
     ranked: Annotated[tuple[RankedItem, ...], Meta(max_length=MOST_RESULTS)]
     """Best first."""
@@ -121,8 +119,6 @@ def _read(file: str, content: bytes) -> Rankings:
 
 @dataclass(frozen=True)
 class RankedSettings(SystemSettings):
-    """The file with the rankings."""
-
     # The file's content is part of the identity, not its path (`files`).
     file: str = field(default="", metadata=RUNTIME)
 
