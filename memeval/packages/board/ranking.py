@@ -53,7 +53,7 @@ def rank_runs(
     alike, order = networkx.Graph(), list[int]()
     for members in groups_of(admitted):
         own = sorted(members, key=lambda number: -values.mean(number))
-        pairs = [pair for pair in combinations(own, 2) if _sorted(pair) in admitted]
+        pairs = [pair for pair in combinations(own, 2) if (min(pair), max(pair)) in admitted]
         if values.cases < FEWEST_CLUSTERS:
             continue
         if len(pairs) * values.cases * count_vectors(values.cases) > MOST_WORK:
@@ -163,10 +163,6 @@ def _comparable_pairs(
             admitted[pair] = None
 
     return admitted, list(_refusal_lines(against, named))
-
-
-def _sorted(pair: Pair) -> Pair:
-    return (min(pair), max(pair))
 
 
 def _alike_runs(

@@ -152,7 +152,6 @@ class ServedMemory(RecallSystem):
         self._service: Service | None = None
         self.namespace = namespace_of(parts)
         self._was_reset = False
-        self._namespaces = [self.namespace]
         self._forget_all()
 
     @abstractmethod
@@ -169,7 +168,6 @@ class ServedMemory(RecallSystem):
 
     async def reset(self) -> None:
         self._forget_all()
-        self._namespaces = [self.namespace]
         await self._call("reset", {}, as_object)
         self._was_reset = True
 
@@ -182,6 +180,7 @@ class ServedMemory(RecallSystem):
         await self._call("reset", {"namespace": namespace}, as_object)
 
     def _forget_all(self) -> None:
+        self._namespaces = [self.namespace]
         self._waiting: list[MemoryChunk] = []
         self._ids = wire.SentIds(self.namespace)
         self._contents: list[str] = []
