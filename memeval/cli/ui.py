@@ -92,9 +92,7 @@ def serve(host: str, port: int, store: TrackingStore, root: Path, *, opens: bool
     log = root / "mlruns" / "server.log"
     make_folder(log.parent)
 
-    with os.fdopen(
-        open_private(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8"
-    ) as output:
+    with open(log, "w", encoding="utf-8", opener=open_private) as output:
         command = server_command(host, port)
         variables = server_environment(store.uri, store.artifacts or "")
         pipes: Any = {

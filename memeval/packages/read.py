@@ -238,7 +238,7 @@ def _extract(
     entry = manifest.entries[name]
     make_folder(target.parent)
     digest, size = hashlib.sha256(), 0
-    with archive.open(name) as file, _new_file(target) as out:
+    with archive.open(name) as file, open(target, "xb", opener=open_private) as out:
         while chunk := file.read(_CHUNK):
             size += len(chunk)
             # The size in the directory may be wrong.
@@ -250,10 +250,6 @@ def _extract(
 
     if size != entry.size or digest.hexdigest() != entry.sha256:
         raise _error(path, f"'{name}' is damaged or was edited: it differs from {form.MANIFEST}")
-
-
-def _new_file(path: Path) -> IO[bytes]:
-    return os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
 
 
 def _read_object(path: Path, file: Path, name: str) -> Json:
@@ -366,4 +362,4 @@ def _target(line: bytes, stage: str, files: Mapping[str, Path]) -> IO[bytes]:
         raise ValueError(f"its header names no {stage} key of the run")
 
     make_folder(files[key].parent)
-    return os.fdopen(open_private(files[key], os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+    return open(files[key], "ab", opener=open_private)

@@ -31,8 +31,8 @@ def make_folder(folder: Path) -> Path:
     return folder
 
 
-def open_private(path: Path, flags: int) -> int:
-    """A descriptor of a file, as `os.open` returns it.
+def open_private(path: Path | str, flags: int) -> int:
+    """A descriptor of a file, as `os.open` returns it: an opener for `open`.
 
     Only the owner may read a file that it creates.
     """

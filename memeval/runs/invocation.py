@@ -103,11 +103,8 @@ class Invocation(Struct, frozen=True):
         try:
             make_folder(path.parent)
             # Appended, a line each: workers in other processes write to the same list.
-            file = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            try:
-                append_whole(file, (json.dumps(row) + "\n").encode(), path)
-            finally:
-                os.close(file)
+            with open(path, "ab", buffering=0, opener=open_private) as file:
+                append_whole(file.fileno(), (json.dumps(row) + "\n").encode(), path)
         except (OSError, StorageError) as error:
             # On a full disk the user should still see the failures.
             if _owners.get(self.folder) != os.getpid():

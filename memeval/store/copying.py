@@ -1,7 +1,6 @@
 """Copies items between home and database: adds items without replacing any, and compares."""
 
 import json
-import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,12 +51,9 @@ class HomeLines:
         """Appends lines after the last complete one."""
         # A torn line at the end is cut off, as in a run: it would corrupt the next one.
         whole = len(self.read())
-        descriptor = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        try:
-            os.ftruncate(descriptor, whole)
-            append_whole(descriptor, b"".join(lines), self._path)
-        finally:
-            os.close(descriptor)
+        with open(self._path, "ab", buffering=0, opener=open_private) as file:
+            file.truncate(whole)
+            append_whole(file.fileno(), b"".join(lines), self._path)
 
 
 class HomeTexts:

@@ -1,6 +1,5 @@
 """Writes a file that appears under its name only when it is complete."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,8 +24,7 @@ def new_file(path: Path) -> Iterator[IO[str]]:
         with TemporaryDirectory(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent) as folder:
             temporary = Path(folder, path.name)
             # Only its owner should be able to read an export of someone's chats.
-            descriptor = open_private(temporary, os.O_WRONLY | os.O_CREAT)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            with open(temporary, "w", encoding="utf-8", opener=open_private) as file:
                 yield file
 
             temporary.replace(path)
