@@ -38,8 +38,8 @@ def known_names() -> Mapping[str, list[str]]:
     # An option comes before the options that build on it.
     files.sort(key=lambda entry: "defaults" in entry[1])
     for path, loaded in files:
-        group = path.parent.name
-        prefix = f"{group}."
+        group = path.parent.relative_to(conf_dir()).as_posix()
+        prefix = f"{group.replace('/', '.')}."
         if path.parent == conf_dir() or group in INTEGER_GROUPS:
             group = prefix = ""
 

@@ -308,6 +308,8 @@ def test_field_of_another_option_names_that_option() -> None:
         "unknown field or group 'granularity.sice'. Did you mean: granularity.size"
     )
     assert unknown_name("zzz").message == "unknown field or group 'zzz'."
+    assert "Did you mean: hydra.launcher.keep_going?" in unknown_name("keep_going").message
+    assert "field of hydra/launcher=ray only" in unknown_name("hydra.launcher.workers").message
     within = unknown_name("system.template").message
     assert "Did you mean: system.working_memory.template, " in within
     homes = [f"system={name}" for name in options("system")]

@@ -136,6 +136,7 @@ def _for_cells_alone(words: Sequence[str], folders: tuple[Path, ...]) -> list[st
     """
     # An override that is swept, even over one value, applies only to the cells.
     fixed = {word.partition("=")[0] for word in words if "," not in word}
+    fixed.add("hydra")  # a launcher's fields are not those of a cell
     cells = []
     for word in words:
         name, _, value = word.partition("=")
