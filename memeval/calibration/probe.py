@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -73,7 +73,7 @@ class ProbeResult:
 
     judge: JudgeIdentity
     dataset: str
-    items: tuple[ProbedItem, ...]
+    items: tuple[ProbedItem, ...] = field(repr=False)
     kinds: tuple[KindResult, ...]
     calls: int
     cached: int

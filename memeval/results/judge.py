@@ -29,7 +29,7 @@ _USUAL_ADDRESS = "https://api.openai.com/v1"
 _USUAL = {"repeats": 1, "reading": "first_word", "scoring": "v2", "fence": True}
 
 
-class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
+class JudgeIdentity(Struct, frozen=True, repr_omit_defaults=True, forbid_unknown_fields=True):
     """A judge with everything that affects its verdicts; None for settings that it lacks."""
 
     name: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -69,14 +70,16 @@ def test_repr_of_one_run_or_row_uses_the_singular() -> None:
 
 
 @pytest.mark.slow
-def test_repr_is_short(swept: memeval.Sweep) -> None:
+def test_repr_is_short(swept: memeval.Sweep, tmp_path: Path) -> None:
     run = swept.runs[0]
     assert repr(run).startswith(f"<Run {run.key}: bm25 ")
     assert "accuracy [95%]" in repr(run)
     assert repr(swept).startswith("<Sweep of 3 runs: ")
     plan = memeval.plan(*SMALL, system="bm25,oracle")
     assert repr(plan) == "<Forecast of 2 runs, 1 finished: 0 calls, 0 tokens>"
-    for shown in (run, swept, swept.comparisons, swept.comparisons[0], plan):
+    baseline = memeval.bless(run, tmp_path / "baseline.json")
+    probed = memeval.judge_probe(judge="keyword", progress=False)
+    for shown in (run, swept, swept.comparisons, swept.comparisons[0], plan, baseline, probed):
         assert len(repr(shown)) <= SHORT
 
 

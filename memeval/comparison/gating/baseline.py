@@ -57,6 +57,9 @@ class Baseline(Struct, frozen=True, forbid_unknown_fields=True):
     must_pass: tuple[str, ...]
     questions: Mapping[str, BaselineQuestion]
 
+    def __repr__(self) -> str:
+        return f"<Baseline {self.run_key}: {self.metric} of {one_line(self.name, 100)}>"
+
     @property
     def values(self) -> dict[str, float]:
         """The values of the scored questions."""
@@ -95,8 +98,7 @@ def baseline_of(run: Run, metric: Metric, scores: RunScores, must_pass: Iterable
         if name not in scores.questions:
             raise UserError(
                 f"{one_line(run.name)} did not ask '{one_line(name)}', which must pass",
-                "if --must-pass does not name it, the baseline does: move that file away, then "
-                "bless again",
+                "if you did not name it, the baseline does: move that file away, then bless again",
             )
 
     questions = {}
