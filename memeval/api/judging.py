@@ -103,15 +103,7 @@ def imported_run(
     if ranked and options:
         raise UserError(f"{RANKED} takes neither {ONLY_LISTED} nor {JUDGED_BY}NAME")
 
-    unused = ("system",) if ranked else ("system", *OF_MEMORIES)
-    for word in overrides:
-        if re.split("[=.]", word.lstrip("+"))[0] in unused:
-            raise UserError(
-                f"{one_line(word, 60)} has no effect: the file takes the place of a system",
-                "leave it out for evaluate",
-            )
-
-    config = _compose(overrides)
+    config = _compose(overrides, reads=ranked)
     if config.num_runs != 1 and not ranked:
         raise UserError(
             "num_runs must be 1 for evaluate: it can't repeat the answers of another program"
@@ -257,8 +249,17 @@ def calibrate(run: Run | str | Path, labels: str | Path, *, partial: bool = Fals
     return calibration
 
 
-def _compose(words: Sequence[str]) -> RunConfig:
+def _compose(words: Sequence[str], *, reads: bool = False) -> RunConfig:
+    """The run of a file's answers, or of the reader's (`reads`). Raises `UserError`."""
     from memeval.runs.compose.config import compose_config
+
+    unused = ("system",) if reads else ("system", *OF_MEMORIES)
+    for word in words:
+        if re.split("[=.]", word.lstrip("+"))[0] in unused:
+            raise UserError(
+                f"{one_line(word, 60)} has no effect: the file takes the place of a system",
+                "leave it out",
+            )
 
     with composing():
         return compose_config(words)
@@ -269,7 +270,7 @@ def _judge_in_file(
 ) -> RecordedJudge | None:
     """The judge of the file's recorded verdicts, under `judge=recorded`; otherwise None.
 
-    Raises `UserError` if the file records no verdict of that judge, and for `--judged-by` under
+    Raises `UserError` if the file records no verdict of that judge, and for `judged_by` under
     another judge.
     """
     from memeval.pipeline.execute.imported_verdicts import recorded_judge
@@ -278,7 +279,7 @@ def _judge_in_file(
     if config.judge.name == RECORDED:
         return recorded_judge(hypotheses, judged_by)
     if judged_by is not None:
-        raise UserError(f"--judged-by={one_line(judged_by)} needs judge=recorded")
+        raise UserError(f"recorded verdicts of '{one_line(judged_by)}' need judge=recorded")
 
     return None
 

@@ -423,8 +423,9 @@ MISTAKES = [
     mistake(
         "evaluate {sound.jsonl} system=rag",
         "system=rag has no effect: the file takes the place of a system",
-        way_out="leave it out for evaluate",
+        way_out="leave it out",
     ),
+    mistake("judge probe judge=keyword top_k=3", "top_k=3 has no effect: the file takes the place"),
     mistake("evaluate {sound.jsonl} top_k=3", "top_k=3 has no effect: the file takes the place"),
     mistake("evaluate {sound.jsonl} +embedder.model=a", "+embedder.model=a has no effect"),
     mistake("evaluate {sound.jsonl} num_runs=2", "num_runs must be 1 for evaluate"),
