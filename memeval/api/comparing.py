@@ -121,7 +121,7 @@ def compare(
     if adjust not in ADJUSTMENTS:
         raise unknown("adjustment", adjust, ADJUSTMENTS)
 
-    metrics = [metric] if isinstance(metric, str) else metric
+    metrics = [metric] if isinstance(metric, str) else list(metric)
     first = None if baseline is None else run_word(baseline)
     _, comparisons = compare_named(
         _run_words(runs),
@@ -154,7 +154,7 @@ def compare_named(
     if not words and last is None:
         raise UserError("compare needs two runs, or a filter such as sweep=…", EXAMPLE)
     if all_pairs and baseline is not None:
-        raise UserError("--all-pairs compares every pair of runs: leave --baseline out")
+        raise UserError("all pairs of runs are compared without a baseline: leave it out")
 
     selection = select_runs(words, last)
     runs, position = selection.chosen, 0

@@ -50,14 +50,14 @@ def gate(
     if metric and metric_named(metric) != chosen:
         raise UserError(
             f"the baseline's metric is {one_line(chosen.name)}, not {one_line(metric)}",
-            "for another metric, make another baseline:  --bless",
+            "for another metric, bless another baseline",
         )
 
     scores = read_scores(run, chosen)
     for name in must_pass:
         # A question that only the baseline has is not misspelt: it makes the two incomparable.
         if name not in scores.questions and name not in kept.questions:
-            raise UserError(f"--must-pass: {one_line(run.name)} did not ask '{one_line(name)}'")
+            raise UserError(f"{one_line(run.name)} did not ask '{one_line(name)}', which must pass")
 
     result = judge_run(kept, run, scores, chosen, rules=rules, must_pass=must_pass)
     return Gate(run, kept, chosen, rules, result)
@@ -92,16 +92,16 @@ def bless(
 
 def rules_of(margin: float, non_inferior: float | None) -> GateRules:
     """Requirements of a gate, in percentage points. Raises `UserError`."""
-    least = None if non_inferior is None else _share("--non-inferior", non_inferior)
+    least = None if non_inferior is None else _share("non-inferior", non_inferior)
     if least == 0:
-        raise UserError("--non-inferior must be above 0: no data can rule out every loss")
+        raise UserError("non-inferior must be above 0: no data can rule out every loss")
 
-    return GateRules(margin=_share("--margin", margin), non_inferior=least)
+    return GateRules(margin=_share("margin", margin), non_inferior=least)
 
 
-def _share(option: str, points: float) -> float:
+def _share(name: str, points: float) -> float:
     if not (math.isfinite(points) and 0 <= points <= 100):
-        raise UserError(f"{option} must be between 0 and 100 points, not {points:g}")
+        raise UserError(f"{name} must be between 0 and 100 points, not {points:g}")
 
     return points / 100
 

@@ -56,7 +56,7 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
     """
     folder = outputs_dir() / "runs"
     known = finished_runs(folder, report_damage)
-    check_number("--last", last, {"least": 1})
+    check_number("last", last, {"least": 1})
     if not known and all("=" in word for word in words):
         raise UserError(
             f"no finished runs in {one_line(folder)}", "make one:  python -m memeval dataset=demo"

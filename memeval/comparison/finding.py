@@ -318,7 +318,8 @@ def earliest_time(since: datetime | timedelta | str | None) -> datetime | None:
         except OverflowError:
             return datetime.min.replace(tzinfo=UTC)
 
-    return since.astimezone()
+    # The method of pandas' times needs a time zone.
+    return datetime.astimezone(since)
 
 
 def _run_at(word: str) -> list[Run]:

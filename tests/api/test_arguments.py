@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import memeval as typed_memeval
@@ -68,11 +69,18 @@ def run(home: Path) -> typed_memeval.Run:
             lambda run: memeval.Sweep([run], [], (), run.folder).table("accuracy,f1"),
             "table: columns must be a list of strings, not 'accuracy,f1'",
         ),
+        (lambda run: memeval.load_runs(since="1y"), "since='1y' is not a span of time"),
+        (lambda run: memeval.table(run, last=0), "last must be at least 1, not 0"),
         (lambda run: memeval.export([run], "hf"), "export: run must be a finished run"),
         (
             lambda run: memeval.export(run, "hf", output=3),
             "output must be a string or a path or None",
         ),
+        (
+            lambda run: memeval.evaluate(run.folder / "hypotheses.jsonl", judged_by="Ana"),
+            "recorded verdicts of 'Ana' need judge=recorded",
+        ),
+        (lambda run: memeval.gate(run, "b.json", margin=-1), "margin must be between 0 and 100"),
         (lambda run: run.context(3), "unknown question '3'."),
         (
             lambda run: run.prompt(run.records()["question_id"][0], 5),
@@ -87,6 +95,7 @@ def test_wrong_argument_is_reported_on_one_line(
         call(run)
 
     assert message in raised.value.message and "\n" not in raised.value.message
+    assert "--" not in raised.value.message
 
 
 def test_valid_arguments_are_passed_on(run: typed_memeval.Run) -> None:
@@ -95,5 +104,8 @@ def test_valid_arguments_are_passed_on(run: typed_memeval.Run) -> None:
         == memeval.table(run, columns="accuracy").text()
     )
     assert memeval.load_runs(since="1d", dataset=None)[0].key == run.key
+    assert memeval.load_runs(since=pd.Timestamp.now() - pd.Timedelta(days=1))[0].key == run.key
+    columns = pd.Series(["accuracy", "f1"])
+    assert run.table(columns).text() == run.table(["accuracy", "f1"]).text()
     with pytest.raises(TypeError, match="unexpected keyword argument 'colums'"):
         memeval.table(run, colums="accuracy")

@@ -9,8 +9,10 @@ import os
 import signal
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy
+import pandas as pd
 import pytest
 
 import memeval
@@ -122,7 +124,8 @@ def test_runs_are_compared_by_several_metrics(swept: memeval.Sweep) -> None:
     for runs in (swept, swept.runs):
         assert memeval.compare(runs).sentences == memeval.compare(*swept.runs).sentences
     bm25, no_memory = swept.runs
-    accuracy, f1 = memeval.compare(no_memory, bm25, baseline=bm25, metric=["accuracy", "f1"])
+    names: Any = pd.Series(["accuracy", "f1"])
+    accuracy, f1 = memeval.compare(no_memory, bm25, baseline=bm25, metric=names)
     assert accuracy.baseline == f1.baseline == bm25.key
     assert accuracy.differences == swept.comparisons[0].differences
     with pytest.raises(UserError, match="only one run"):

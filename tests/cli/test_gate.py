@@ -137,8 +137,11 @@ def test_gate_works_with_answers_on_a_sample(tmp_path: Path) -> None:
     [
         (["--baseline", "nowhere.json"], "the baseline nowhere.json is missing"),
         ([], "gate: the following arguments are required: --baseline"),
-        (["--baseline", "BASELINE", "--margin", "-1"], "--margin must be between 0 and 100"),
-        (["--baseline", "BASELINE", "--non-inferior", "0"], "--non-inferior must be above 0"),
+        (["--baseline", "BASELINE", "--margin", "-1"], "memeval: margin must be between 0 and 100"),
+        (
+            ["--baseline", "BASELINE", "--non-inferior", "0"],
+            "memeval: non-inferior must be above 0",
+        ),
         (["--baseline", "BASELINE", "abc"], "unknown run 'abc'"),
         (["--baseline", "BASELINE", "a", "b"], "gate takes one run, not 2"),
         (

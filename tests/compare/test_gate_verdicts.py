@@ -71,7 +71,7 @@ def test_loss_whose_interval_excludes_zero_is_worse(tmp_path: Path) -> None:
     assert (within.outcome, within.status) == (GateOutcome.INCONCLUSIVE, 0)
     sentence = gate_of(baseline_from(good), bad, within, margin=0.4525).sentence
     assert sentence == (
-        "A loss is shown, but it is smaller than --margin 45.25: −45.0 [−70.0, −20.0] points of "
+        "A loss is shown, but smaller than the margin 45.25: −45.0 [−70.0, −20.0] points of "
         "accuracy (p .031)."
     )
     assert "reliably" not in sentence

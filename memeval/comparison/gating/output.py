@@ -75,7 +75,7 @@ class Gate:
         lost = is_loss(difference, metric)
         if lost:
             margin = 100 * rules.margin
-            inconclusive = f"A loss is shown, but it is smaller than --margin {margin:g}: {tested}."
+            inconclusive = f"A loss is shown, but smaller than the margin {margin:g}: {tested}."
 
         sentences = {
             GateOutcome.WORSE: f"Worse than the baseline: {tested}.",

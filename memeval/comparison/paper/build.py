@@ -53,7 +53,7 @@ def paper_table(
         )
 
     headings, names = _named_rows(summaries, rows)
-    words = columns or _usual_columns(summaries)
+    words = list(columns) or _usual_columns(summaries)
     paper_columns, comparisons = _columns_named(words, runs, force=force)
     if not paper_columns:
         raise UserError(
