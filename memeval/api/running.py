@@ -49,7 +49,8 @@ def single_run_words(overrides: Sequence[str], settings: Mapping[str, Any]) -> l
     several = [word for word in overrides if word in MULTIRUN]
     for name, value in settings.items():
         # The name of an option has no comma; other values may have one.
-        if isinstance(value, str) and "," in value and (conf_dir() / name).is_dir():
+        has_comma = isinstance(value, str | list | tuple) and "," in str(value)
+        if has_comma and (conf_dir() / name).is_dir():
             several.append(f"{name}={one_line(value)}")
 
     if several:
