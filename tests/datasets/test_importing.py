@@ -603,6 +603,7 @@ def test_excel_file_with_merged_title_and_csv_name_is_read(tmp_path: Path) -> No
             "no time matches --date-format",
         ),
         (b"role,text\nIda,hi\n", ("--as", "messages"), "unknown format"),
+        (b"user_input,reference\nWho?,Ida\n", (), "name the columns question and answer"),
         (b'[{"role": "user", "content": "hi"}]', ("--as", "table"), "no column is the speaker"),
         (b'role,text\nIda,say "hi"\nIda,"hi" you\n', (), "double them"),
         (b"\xd0\xcf\x11\xe0" + bytes(100), (), "in the old format, or has a password"),

@@ -210,6 +210,7 @@ def _columns(table: RawTable, user_columns: Mapping[str, str]) -> dict[str, int]
             f"{table.path}: no column is the {' or the '.join(missing)}; the columns are "
             f"{one_line(', '.join(filter(None, table.names)), 400)}.",
             f"use:  --map {'=COLUMN,'.join(missing)}=COLUMN",
+            "for a table of questions, name the columns question and answer",
         )
 
     for field, place in columns.items():
