@@ -311,6 +311,23 @@ def test_the_script_for_spans_keeps_calls_of_tools_and_their_results(tmp_path: P
     assert turns == [("user", "Is it wet?"), *said]
 
 
+def test_the_script_for_mem0s_results_names_the_questions(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "datasets" / "locomo.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    asked = [{"category": 1}, {"category": 5}, {"category": 4}]
+    cases = [{"sample_id": "a", "qa": []}, {"sample_id": "b", "qa": asked}]
+    (tmp_path / "locomo10.json").write_text(json.dumps(cases), encoding="utf-8")
+    answers = [{"category": 1, "response": "x"}, {"category": 5, "response": "y"}]
+    answers.append({"category": "4", "response": "z", "llm_score": 1})
+    (tmp_path / "results.json").write_text(json.dumps({"1": answers}), encoding="utf-8")
+
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    first, last = map(json.loads, done.stdout.splitlines())
+    assert first == {"question_id": "b/q0", "hypothesis": "x"}
+    assert (last["question_id"], last["label"]) == ("b/q2", True)
+
+
 def commands_on_runs() -> list[str]:
     """The commands on finished runs that docs/claims.md and docs/compare.md show for papers."""
     text = "".join((ROOT / "docs" / name).read_text() for name in ("claims.md", "compare.md"))
