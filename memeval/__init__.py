@@ -4,7 +4,11 @@ The Python API is loaded when it is first used: `import memeval` takes no time. 
 declares it for type checkers.
 """
 
+import sys
 from typing import Any
+
+if sys.platform == "win32":
+    raise ImportError("memeval needs POSIX locks and processes: on Windows, run it in WSL")
 
 __version__ = "0.2.0.dev0"
 

@@ -35,6 +35,13 @@ def loaded_by(code: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
+def test_windows_is_refused_before_anything_is_loaded() -> None:
+    code = "import sys; sys.platform = 'win32'; import memeval"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.stderr.endswith("on Windows, run it in WSL\n")
+
+
 @pytest.mark.parametrize(
     "code",
     [
