@@ -5,11 +5,15 @@ traceback, and exits with status 2. A `WorldError` is a fault of the outside wor
 disk): it becomes the status of the affected record, never a score.
 """
 
+import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib.util import find_spec
 from operator import ge, gt, le
 from typing import Any
+
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+"""Numbers of the errors of a disk that is full, write-protected or broken."""
 
 
 class MemevalError(Exception):

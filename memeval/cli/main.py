@@ -1,6 +1,5 @@
 """Selects the command, and turns errors into one clear line and an exit status."""
 
-import errno
 import importlib
 import os
 import sys
@@ -10,7 +9,7 @@ from typing import Any
 
 from memeval import __version__
 from memeval.config.paths import refusing_paths
-from memeval.errors import UserError, WorldError, unknown
+from memeval.errors import DISK_ERRORS, UserError, WorldError, unknown
 from memeval.process.environment import private_umask, set_environment
 from memeval.runs.display.terminal import guard, report_error
 from memeval.text.shown import one_line
@@ -26,8 +25,6 @@ OWN_HELP = set(COMMANDS) - {"run", "plan", "prepare", "evaluate"}
 """Commands that describe their own arguments; the others take those of a run."""
 COMPLETED = {*COMMANDS} - OWN_HELP | {"check", "gate", "register"}
 """Commands whose settings a shell completes, as it does those of `judge probe`."""
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Errors of an output that can't be written, such as a file on a full disk."""
 HELP = ("help", "-h", "--help")
 
 
@@ -72,7 +69,7 @@ def _is_about_output(error: OSError) -> bool:
     """Whether standard output can't be written: its disk is full, or the reader of its pipe has
     closed it, as with `| head`.
     """
-    return isinstance(error, BrokenPipeError) or (not error.filename and error.errno in _FULL)
+    return isinstance(error, BrokenPipeError) or (not error.filename and error.errno in DISK_ERRORS)
 
 
 def _run_named(arguments: list[str]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memeval.errors import UserError
+from memeval.errors import DISK_ERRORS, UserError, WorldError
 from memeval.process.root import PACKAGE, project_root
 from memeval.text.shown import one_line
 
@@ -45,10 +45,14 @@ def outputs_dir() -> Path:
 
 @contextmanager
 def refusing_paths() -> Iterator[None]:
-    """Raises `UserError` for a path that the user chose, if it is too long or belongs to others."""
+    """Raises `UserError` for a path that the user chose, if it is too long or belongs to others,
+    and `WorldError` for a file on a disk that is full or broken.
+    """
     try:
         yield
     except OSError as error:
+        if error.errno in DISK_ERRORS and error.filename:
+            raise WorldError(f"{one_line(error.filename)}: {error.strerror}") from error
         if error.errno == errno.EACCES and error.filename:
             hint = "is it another user's? for a home of your own, set MEMEVAL_HOME"
             raise UserError(f"{one_line(error.filename)}: {error.strerror}", hint) from error

@@ -1,18 +1,16 @@
 """Checks the disk that stores replies: a reply that can't be stored is paid for and lost."""
 
-import errno
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from memeval.errors import StorageError
+from memeval.errors import DISK_ERRORS, StorageError
 
 RESERVE = 8 * 2**20
 """Bytes that must be free before a call is sent: for replies under way and SQLite's log."""
 CHECK_S = 0.2
 """Seconds for which a disk check is valid."""
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
 class Disk:
@@ -60,4 +58,4 @@ def free_bytes(path: Path) -> int:
 def is_about_disk(error: StorageError) -> bool:
     """Whether the error concerns the whole disk, so that no other file can be written either."""
     cause = error.__cause__
-    return isinstance(cause, OSError) and cause.errno in _FULL
+    return isinstance(cause, OSError) and cause.errno in DISK_ERRORS

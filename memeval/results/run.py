@@ -258,7 +258,7 @@ def _json_lines(path: Path, with_text: bytes = b"") -> list[dict[str, Any]]:
         return []
     except (OSError, ValueError, TypeError) as error:
         raise UserError(
-            f"{path} can't be read: {error}",
+            f"{path} can't be read: {getattr(error, 'strerror', None) or error}",
             "to recreate it:  python -m memeval prepare --fresh=prepare",
         ) from error
 

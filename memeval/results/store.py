@@ -304,11 +304,12 @@ class RowStore(Generic[R]):
             os.close(self._file)
             self._file = None
 
-        try:
-            if self._shared is not None:
-                self._shared.release()
-        finally:
-            self._lock.release()
+        with writing(self.path, "closed"):
+            try:
+                if self._shared is not None:
+                    self._shared.release()
+            finally:
+                self._lock.release()
 
 
 def _clean(row: Json) -> Json:

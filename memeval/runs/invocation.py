@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 from memeval.config.paths import outputs_dir
 from memeval.errors import BudgetError, StorageError, UserError, WorldError
 from memeval.process.environment import environment
-from memeval.results.files import append_whole
+from memeval.results.files import append_whole, writing
 from memeval.results.private import make_folder, open_private
 from memeval.text.redaction import redacted_in
 
@@ -101,14 +101,15 @@ class Invocation(Struct, frozen=True):
     def _append(self, name: str, cell: DoneCell | FailedCell) -> None:
         path, row = self.folder / name, redacted_in(asdict(cell))
         try:
-            make_folder(path.parent)
-            # Appended, a line each: workers in other processes write to the same list.
-            with open(path, "ab", buffering=0, opener=open_private) as file:
-                append_whole(file.fileno(), (json.dumps(row) + "\n").encode(), path)
-        except (OSError, StorageError) as error:
+            with writing(path):
+                make_folder(path.parent)
+                # Appended, a line each: workers in other processes write to the same list.
+                with open(path, "ab", buffering=0, opener=open_private) as file:
+                    append_whole(file.fileno(), (json.dumps(row) + "\n").encode(), path)
+        except StorageError:
             # On a full disk the user should still see the failures.
             if _owners.get(self.folder) != os.getpid():
-                raise StorageError(f"{path.parent} can't be written: {error}") from error
+                raise
 
             _unwritten.setdefault(path, []).append(row)
 

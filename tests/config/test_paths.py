@@ -49,3 +49,32 @@ def test_home_of_another_user_is_named_on_one_line(
     message = capsys.readouterr().err
     assert f"memeval: {home}/outputs/" in message and ": Permission denied" in message
     assert "set MEMEVAL_HOME" in message
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "way_out"),
+    [(errno.ENOSPC, 1, "the same command continues"), (errno.EACCES, 2, "set MEMEVAL_HOME")],
+)
+def test_folder_of_a_sweep_that_cannot_be_made_is_named_with_the_reason(
+    code: int,
+    status: int,
+    way_out: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Hydra makes it: the error is not one of a config."""
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    mkdir = os.mkdir
+
+    def refuse(path: str | Path, *mode: int, **folder: int | None) -> None:
+        if Path(path).parent == tmp_path / "outputs" / "sweeps":
+            raise OSError(code, os.strerror(code), str(path))
+
+        mkdir(path, *mode, **folder)
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    assert run_command(["-m", "system=no_memory", "dataset.limit_questions=1"]) == status
+    message = capsys.readouterr().err
+    assert f"memeval: {tmp_path}/outputs/sweeps/" in message and f": {os.strerror(code)}" in message
+    assert way_out in message and "Errno" not in message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from msgspec.structs import replace
 
 from memeval.errors import StorageError
@@ -341,6 +343,26 @@ def test_file_whose_header_cannot_be_written_is_closed_and_unlocked(tmp_path: Pa
     # It would be refused as busy if the lock were still held.
     with answers_at(path):
         pass
+
+
+def test_lock_that_cannot_be_released_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a network file system whose lock service has failed."""
+    release = FileLock.release
+
+    def refuse(lock: FileLock, force: bool = False) -> None:
+        release(lock, force)
+        # A lock that is garbage-collected is released by force.
+        if not force:
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(FileLock, "release", refuse)
+    with (
+        pytest.raises(StorageError, match=r"answers\.jsonl can't be closed: No locks"),
+        answers_at(tmp_path / "answers.jsonl") as store,
+    ):
+        store.append(answer("an answer"))
 
 
 def test_verdict_applies_only_to_the_answer_it_judged() -> None:

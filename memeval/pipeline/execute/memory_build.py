@@ -46,7 +46,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import FailedMemory
 from memeval.records import EvalCase, MemoryChunk
 from memeval.results import json_line, write_atomically
-from memeval.results.files import dump_file
+from memeval.results.files import dump_file, writing
 from memeval.results.private import FILE_MODE, make_folder
 from memeval.results.rows import OperationDone
 from memeval.store.memories import SharedMemories
@@ -344,4 +344,5 @@ async def _building(folder: Path) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        lock.release()
+        with writing(f"{folder}.lock", "closed"):
+            lock.release()

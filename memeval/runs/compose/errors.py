@@ -1,5 +1,6 @@
 """Turns Hydra's and OmegaConf's errors into one line with the command to type instead."""
 
+import errno
 import re
 import shlex
 import traceback
@@ -15,7 +16,7 @@ from memeval.config.grids import count_cells
 from memeval.config.names import BY_SLASH, HELP, unknown_name
 from memeval.config.options import options
 from memeval.config.overrides import INTEGER_GROUPS
-from memeval.errors import FEW, MemevalError, UserError, WorldError, unknown
+from memeval.errors import DISK_ERRORS, FEW, MemevalError, UserError, WorldError, unknown
 from memeval.text.shown import one_line
 
 # A model's name, typed in place of an option, may contain slashes.
@@ -74,7 +75,9 @@ def explaining_config_errors() -> Iterator[None]:
 
         if type(error).__name__ in _LAUNCHING:
             raise WorldError(f"the launcher failed: {one_line(error, 400)}") from error
-        if raiser.startswith(_COMPOSING):
+        # A folder that can't be made is no mistake in a config.
+        of_disk = isinstance(error, OSError) and error.errno in (*DISK_ERRORS, errno.EACCES)
+        if raiser.startswith(_COMPOSING) and not of_disk:
             raise explain(error) from error
 
         raise

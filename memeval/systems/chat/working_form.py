@@ -65,8 +65,9 @@ def _template_text(given: str) -> str:
     except FileNotFoundError:
         return text
     except (OSError, UnicodeDecodeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise UserError(
-            f"system.working_memory.template: {one_line(given, 80)} can't be read: {error}"
+            f"system.working_memory.template: {one_line(given, 80)} can't be read: {reason}"
         ) from error
 
 
