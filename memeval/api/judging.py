@@ -322,7 +322,7 @@ def _chosen_items(words: Sequence[str]) -> list[ProbeItem]:
     for word in words:
         kind, equals, file = word.partition("=")
         # A file's name may contain `=`.
-        if equals and not Path(word).exists():
+        if equals and file and not Path(word).exists():
             items += read_items(Path(file), kind)
         else:
             items += read_items(Path(word))

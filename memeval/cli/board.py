@@ -19,7 +19,7 @@ USAGE_OF_CHECK = f"""
 checks whether packages are intact and may be added to their folder
 
 packages+ PACKAGE:path  *{SUFFIX} files of the folder
---most-mb MB:int        largest size (default: 50)
+--most-mb MB:count        largest size (default: 50)
 """
 CHECK_PARSER = Parser.of("board check", USAGE_OF_CHECK, most_mb=50)
 

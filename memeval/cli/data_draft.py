@@ -322,7 +322,7 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
         yield f"  model calls: {calls:,}, {cached:,} of them from the cache; cost $ {cost}"
 
     if drafting.count_before + drafting.kept < drafting.wanted.count:
-        yield f"  fewer than --n {drafting.wanted.count:,}, for the reasons above"
+        yield f"  fewer than the {drafting.wanted.count:,} wanted, for the reasons above"
 
     if drafting.count_before + drafting.kept:
         yield f"review them:  python -m memeval data review {in_shell(path)}"

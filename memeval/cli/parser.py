@@ -94,7 +94,7 @@ def _points(text: str) -> float:
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{one_line(text, 40)} is not a number of questions")
+        raise argparse.ArgumentTypeError(f"{one_line(text, 40)} is not a whole number from 0")
 
     return int(text)
 

@@ -1,6 +1,7 @@
 """`python -m memeval table RUN ...`: finished runs as the table of a paper."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from memeval.api.comparing import table as table_of
 from memeval.cli.parser import LAST, Parser, check_folder_of, one_of
@@ -49,7 +50,8 @@ def table(arguments: Sequence[str]) -> int:
         force=options.force,
     )
     text = made.text(options.format)
-    if options.output is None:
+    # A device of its own would begin at the same place as the line below.
+    if options.output in (None, Path("/dev/stdout")):
         print(text, end="")
         return 0
 

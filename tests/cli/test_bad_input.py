@@ -270,7 +270,8 @@ MISTAKES = [
     mistake("-- system=bm25", "unknown option '--'."),
     mistake("plan --config-dir own", "--config-dir: the folder own does not exist"),
     mistake("--config-dir=own system=bm25", "--config-dir: the folder own does not exist"),
-    mistake("prepare --config-dir=own", "--config-dir: the folder ", "/own does not exist"),
+    mistake("prepare --config-dir=own", "--config-dir: the folder own does not exist"),
+    mistake("board check --most-mb -5 a.memeval", "-5 is not a whole number from 0"),
     # Two blanks are an empty argument.
     mistake(
         "data import  --into x.json",

@@ -206,6 +206,7 @@ def test_item_without_a_kind_or_an_answer_in_words_is_refused(
         (("keyword",), "'keyword' is not an override"),
         (("judge=keywrd",), "keyword"),
         (("--items", "none.jsonl"), "none.jsonl can't be read"),
+        (("--items", "vague="), "vague= can't be read"),
         (("--items", "ITEMS"), "line 1: field 'kind' is missing"),
         (("--items", "vague=ITEMS"), "line 1: the data set has no question 'demo-1/q999'"),
         (("dataset=demo_longmemeval",), "the shipped items are about dataset=demo"),

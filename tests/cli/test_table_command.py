@@ -22,6 +22,8 @@ def test_table_of_a_sweep_has_its_metrics(tmp_path: Path) -> None:
     words = ("table", "dataset=demo", "--columns", "accuracy,recall@5", "--format", "csv")
     done = completed(tmp_path, *words, "--output", str(tmp_path / "paper.csv"))
     assert done.out == f"file: {tmp_path / 'paper.csv'}\n"
+    shown = completed(tmp_path, *words, "--output", "/dev/stdout")
+    assert shown.out == (tmp_path / "paper.csv").read_text(encoding="utf-8")
     rows = list(csv.DictReader((tmp_path / "paper.csv").read_text(encoding="utf-8").splitlines()))
     by_system = {
         run["params"]["system"]: run["metrics"]

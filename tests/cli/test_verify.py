@@ -237,6 +237,16 @@ def test_a_config_of_another_key_is_named_though_its_digest_fits(
     assert "config.yaml gives a different key" in memeval(home, "verify", first.name).out
 
 
+def test_unreadable_config_is_reported_once(finished: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(finished, home)
+    first, _ = folders(home)
+    (first / "config.yaml").write_text("a: [")
+    done = memeval(home, "verify", first.name)
+    assert "config.yaml is damaged or was edited" in done.out
+    assert done.status == 1 and done.out.count("config.yaml") == 1
+
+
 def test_files_are_private_to_their_owner_whatever_the_umask(finished: Path) -> None:
     open_ones = [
         str(path.relative_to(finished))

@@ -269,8 +269,8 @@ def test_notes_count_missing_evidence_and_unread_fields(tmp_path: Path) -> None:
     path = write(tmp_path, [asked(difficulty=3), asked(evidence=[0]) | {"case_id": 2, "owner": ""}])
     assert build("netops", Path(), path=str(path)).open().notes == (
         "evidence: 1 of 2 questions with an answer have none; recall is measured on the others",
-        "fields: case.owner is not read (1 times)",
-        "fields: question.difficulty is not read (1 times)",
+        "fields: case.owner is not read (1 time)",
+        "fields: question.difficulty is not read (1 time)",
     )
     path = write(tmp_path, [asked()])
     assert build("netops", Path(), path=str(path)).open().notes == (

@@ -633,8 +633,8 @@ def test_aliases_of_fields_are_read_and_noted_once(
     assert found.questions[0].asked_at == datetime(2024, 3, 2, 8)
 
     said = (
-        "fields: took 'content' for 'text' (3 times), 'id' for 'case_id' (1 times), "
-        "'messages' for 'turns' (1 times), 'role' for 'speaker' (3 times), "
+        "fields: took 'content' for 'text' (3 times), 'id' for 'case_id' (1 time), "
+        "'messages' for 'turns' (1 time), 'role' for 'speaker' (3 times), "
         "'timestamp' for 'time' (2 times)"
     )
     assert build("json", Path("/nowhere"), path=str(path)).open().notes == (said,)

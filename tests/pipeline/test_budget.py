@@ -172,6 +172,8 @@ def test_dollar_budget_with_an_unknown_price_is_refused(memeval: Command) -> Non
     for stderr in (done.stderr, gated.stderr):
         assert "prices.yaml" in stderr
 
+    assert "{date: " in done.stderr
+
 
 def test_other_commands_and_another_launcher_refuse_a_budget(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from memeval.datasets.io.entries import Entry, Mistakes, Name, Place, Text
 from memeval.datasets.io.fields import quoted
 from memeval.records import ChoiceLabels, EvalQuestion, Finite
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 CATEGORY = re.compile(r"\w[\w .-]{0,59}")
 """Category names that can be part of a metric's name."""
@@ -221,9 +221,9 @@ def notes_of(answerable: int, without_evidence: int, mistakes: Mistakes) -> Iter
     if mistakes.aliases_used:
         aliases = []
         for (other, name), count in sorted(mistakes.aliases_used.items()):
-            aliases.append(f"'{other}' for '{name}' ({count:,} times)")
+            aliases.append(f"'{other}' for '{name}' ({counted(count, 'time')})")
 
         yield f"fields: took {', '.join(aliases)}"
 
     for name, count in sorted(mistakes.unread.items()):
-        yield f"fields: {one_line(name, 60)} is not read ({count:,} times)"
+        yield f"fields: {one_line(name, 60)} is not read ({counted(count, 'time')})"

@@ -121,8 +121,8 @@ def split_cases(case_ids: Sequence[str], share: float) -> dict[str, str]:
     """
     if not 0 < share < 1 or len(case_ids) < 2:
         raise UserError(
-            f"--split {share:g} of {len(case_ids):,} cases leaves one side empty: use a share "
-            "between 0 and 1 of at least two cases."
+            f"--split {share:g} of {counted(len(case_ids), 'case')} leaves one side empty: use a "
+            "share between 0 and 1 of at least two cases."
         )
 
     ordered = sorted(case_ids, key=lambda name: sha256(f"memeval split {name}".encode()).digest())

@@ -21,6 +21,7 @@ from memeval.llm.budget import Budget, SpendingLimits
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.records import Role, Usage
+from memeval.results.own_prices import EXAMPLE
 from memeval.results.prices import cost_usd, provider_of
 from memeval.retrieval.rerank import NONE as NO_RERANKER
 
@@ -129,5 +130,6 @@ def check_budget(cell: Cell, more: Sequence[str] = ()) -> None:
             raise UserError(
                 f"budget.usd needs the price of {called.part}.model={called.model}, which is "
                 "unknown",
-                "put it into prices.yaml, or use:  budget.tokens=... or budget.calls=...",
+                "use budget.tokens=... or budget.calls=..., or put it into prices.yaml",
+                EXAMPLE,
             )

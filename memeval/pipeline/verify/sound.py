@@ -239,8 +239,10 @@ class FolderCheck:
         try:
             self._compare_config(summary, inputs, [repeat["seed"] for repeat in recorded])
         except Exception as error:  # noqa: BLE001
-            # The file may contain anything, and reading it may raise any error.
-            self.problems.append(f"{CONFIG_FILE} can't be read as a config: {one_line(error)}")
+            # The file may contain anything, and reading it may raise any error. If it is missing or
+            # damaged, a line says so.
+            if CONFIG_FILE not in " ".join(self.problems):
+                self.problems.append(f"{CONFIG_FILE} can't be read as a config: {one_line(error)}")
 
         return recorded
 

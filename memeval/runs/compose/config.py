@@ -40,7 +40,7 @@ def compose_config(words: Sequence[str]) -> RunConfig:
     search = []
     if folder:
         check_folder(folder)
-        search = [f"hydra.searchpath=[file://{folder}]"]
+        search = [f"hydra.searchpath=[file://{folder.resolve()}]"]
 
     hydra_words = [*search, *as_hydra_words(overrides)]
     with explaining_config_errors(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
@@ -88,7 +88,7 @@ def _config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:
             if position + 1 == len(rest):
                 raise UserError(f"{option} needs a folder")
 
-            folder = Path(rest[position + 1]).resolve()
+            folder = Path(rest[position + 1])
             del rest[position : position + 2]
 
     return folder, rest
