@@ -57,14 +57,12 @@ def claims(arguments: Sequence[str]) -> int:
 
         return 0
 
-    if action == SHOW:
-        by_name = {claim.name: claim for claim in chosen}
-        for name in names:
-            if name not in by_name:
-                raise unknown("claim", one_line(name), by_name)
+    by_name = {claim.name: claim for claim in chosen}
+    for name in names:
+        if name not in by_name:
+            raise unknown("claim", one_line(name), by_name)
 
-        chosen = [by_name[name] for name in names] or chosen
-
+    chosen = [by_name[name] for name in names] or chosen
     if options.json:
         print_json(list(map(as_plain, chosen)))
     elif action == LIST:

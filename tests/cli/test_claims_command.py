@@ -20,6 +20,8 @@ from memeval.comparison.tables import WIDTH
 def test_claims_without_a_run_lists_all_claims(tmp_path: Path) -> None:
     done = completed(tmp_path, "claims")
     assert done.out == completed(tmp_path, "claims", "list").out
+    one = completed(tmp_path, "claims", "list", "mem0_paper").out
+    assert "  mem0_paper " in one and "mem0_platform_2026" not in one
     assert re.search(r"^  mem0_platform_2026 +accuracy 92.5 +91, 35$", done.out, re.MULTILINE)
     assert max(map(len, done.out.split("\n"))) <= WIDTH
     assert json.loads(completed(tmp_path, "claims", "--json").out)[0]["name"]
