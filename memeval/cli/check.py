@@ -13,13 +13,13 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from memeval.cli.parser import CONFIG_DIR, Parser, settings_of
+from memeval.cli.parser import CONFIG_DIR, Parser, check_folder_of, settings_of
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
 from memeval.report.junit import JunitCase, as_junit
-from memeval.results import write_atomically
+from memeval.results.files import write_atomically, writing
 from memeval.runs.compose.config import compose_config
 from memeval.runs.loop import run_loop
 from memeval.testing.check_finding import FACTS
@@ -88,7 +88,8 @@ def check(arguments: Sequence[str]) -> int:
         f"{counts['not shown']} not shown, {counts['not applicable']} not applicable"
     )
     if report is not None:
-        write_atomically(report, junit(cell.system_name, outcomes))
+        with writing(report):
+            write_atomically(report, junit(cell.system_name, outcomes))
 
     return int(any(outcome.fails for outcome in outcomes))
 
@@ -167,9 +168,7 @@ def _report_file(word: str | None) -> Path | None:
     except OSError as error:
         raise UserError(f"--junit {one_line(word)}: {error.strerror or error}") from error
 
-    if path.is_dir():
-        raise UserError(f"--junit {one_line(word)} must be a file, but is a folder")
-
+    check_folder_of("--junit", path)
     return path
 
 

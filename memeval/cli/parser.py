@@ -185,7 +185,9 @@ def one_of(choices: Iterable[str]) -> str:
 
 
 def check_folder_of(option: str, path: Path) -> None:
-    """Raises `UserError` if the folder of a file to be written does not exist."""
+    """Raises `UserError` for a file to be written that is a folder, or whose folder is missing."""
+    if path.is_dir():
+        raise UserError(f"{option} {one_line(path)} must be a file, but is a folder")
     if not path.parent.is_dir():
         raise UserError(
             f"{option} {one_line(path)}: the folder {one_line(path.parent)} does not exist",

@@ -7,8 +7,7 @@ from memeval.api.comparing import table as table_of
 from memeval.cli.parser import LAST, Parser, check_folder_of, one_of
 from memeval.comparison.paper.formats import FORMATS
 from memeval.errors import UserError
-from memeval.results import write_atomically
-from memeval.text.shown import one_line
+from memeval.results.files import write_atomically, writing
 
 USAGE = f"""
 writes finished runs as a table for a paper
@@ -55,12 +54,8 @@ def table(arguments: Sequence[str]) -> int:
         print(text, end="")
         return 0
 
-    try:
+    with writing(options.output):
         write_atomically(options.output, text)
-    except OSError as error:
-        raise UserError(
-            f"{one_line(options.output)} can't be written: {error.strerror or error}"
-        ) from error
 
     print(f"file: {options.output}")
     return 0

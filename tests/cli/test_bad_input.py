@@ -272,6 +272,8 @@ MISTAKES = [
     mistake("--config-dir=own system=bm25", "--config-dir: the folder own does not exist"),
     mistake("prepare --config-dir=own", "--config-dir: the folder own does not exist"),
     mistake("board check --most-mb -5 a.memeval", "-5 is not a whole number from 0"),
+    mistake("gate --bless --baseline . a", "--baseline . must be a file, but is a folder"),
+    mistake("table a --output .", "--output . must be a file, but is a folder"),
     # Two blanks are an empty argument.
     mistake(
         "data import  --into x.json",
