@@ -1,12 +1,12 @@
 """`python -m memeval plan [overrides]`: work and cost of a run or a sweep. Nothing is run."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import asdict
 
 from memeval.api.sweeping import forecast_of
+from memeval.cli.parser import print_json
 from memeval.cli.run import report_once, report_refusal
 from memeval.errors import RefusedError
 from memeval.runs.display.terminal import print_folded
@@ -24,7 +24,7 @@ def plan(arguments: Sequence[str]) -> int:
         return report_refusal(refusal)
 
     if JSON in arguments:
-        print(json.dumps(as_json(result), indent=2))
+        print_json(as_json(result))
     else:
         from memeval.cli.plan_text import plan_lines
 
