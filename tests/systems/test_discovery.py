@@ -74,6 +74,7 @@ def test_example_mcp_server_is_recognised_by_its_tools() -> None:
         "store_arguments": {"text": "{text}", "user": "{namespace}", "turns": "{turn_ids}"},
         "search_tool": "search_memory",
         "search_arguments": {"query": "{query}", "user": "{namespace}", "limit": "{top_k}"},
+        "namespace_argument": "user",
         "results": "memories",
         "result_text": "text",
         "result_turn_ids": "turns",

@@ -187,9 +187,7 @@ async def _mcp(values: Mapping[str, Any]) -> Option:
         session = await McpSession.open(server)
         try:
             option = {"defaults": ["mcp", "_self_"], **values, **_tools_of(session.tools)}
-            if server.url:
-                option |= _case_of(option)
-
+            option |= _case_of(option)
             return option | await _results_of(session, option, is_own=home is not None)
         finally:
             await session.close()
@@ -223,7 +221,7 @@ def _tools_of(tools: Mapping[str, Mapping[str, Any]]) -> Option:
 
 
 def _case_of(option: Mapping[str, Any]) -> Option:
-    """The setting for the argument that names the case on a shared server; else empty."""
+    """The setting for the argument that names the case, which a model can't know; else empty."""
     stored, searched = option["store_arguments"], option["search_arguments"]
     for name, value in stored.items():
         if value == searched.get(name) == "{namespace}":
