@@ -46,6 +46,7 @@ def reply(content: Any = "Paris", finish: Any = "stop", **more: Any) -> dict[str
 # Usage
 
 ODD_COUNTS = [
+    0,
     "7",
     "",
     -1,
@@ -488,7 +489,7 @@ def test_vectors_in_base64_are_read() -> None:
     assert read_vectors(vectors(packed), 1, None).vectors.tolist() == [pytest.approx([0.6, 0.8])]
 
 
-@pytest.mark.parametrize("odd", [*ODD_COUNTS[:6], [5]], ids=str)
+@pytest.mark.parametrize("odd", [*ODD_COUNTS[:7], [5]], ids=str)
 def test_invalid_usage_of_a_batch_is_none_and_noted(odd: Any) -> None:
     sound = read_vectors(vectors([1.0], usage={"prompt_tokens": odd}), 1, None)
     assert (sound.tokens, sound.notes) == (None, (ODD_USAGE,))

@@ -156,7 +156,8 @@ def batch_tokens(usage: object, *names: str) -> tuple[int | None, tuple[str, ...
 
     value = next((usage[name] for name in names if usage.get(name) is not None), None)
     count = count_of(value)
-    if count is None:
+    # 0 is what servers report that don't count.
+    if not count:
         return None, (ODD_USAGE,)
 
     return count, ()

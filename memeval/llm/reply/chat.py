@@ -211,8 +211,12 @@ def usage_of(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Tokens as the endpoint reports them; missing or odd counts are replaced by memeval's own."""
     reported = value if isinstance(value, dict) else {}
-    prompt = count_of(reported.get("prompt_tokens"))
+    # Servers that don't count report 0, which a prompt or a text never has.
+    prompt = count_of(reported.get("prompt_tokens")) or None
     completion = count_of(reported.get("completion_tokens"))
+    if text:
+        completion = completion or None
+
     cached, sound = _cached_of(reported)
     estimated = prompt is None or completion is None
     if completion is None:
