@@ -12,7 +12,7 @@ import pytest
 from lone_runs import run_cell
 from rich.console import Console
 
-from memeval.errors import UserError
+from memeval.errors import UserError, WorldError
 from memeval.llm.load import Load
 from memeval.pipeline.execute.lane import Lane, TurnQueue
 from memeval.pipeline.execute.memories import MemorySource
@@ -20,6 +20,7 @@ from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.window import Window
+from memeval.pipeline.open.connections import Connections
 from memeval.pipeline.open.opening import open_cell
 from memeval.records import EvalCase, Role, Usage
 from memeval.results.store import FileIsBusyError
@@ -153,6 +154,38 @@ def test_slots_of_a_case_depend_on_the_number_of_processes(processes: int, slots
     question: Any = SimpleNamespace(asked_after=None)
     case = EvalCase("case", (), 200 * (question,))
     assert run._share_for(case).slots == slots
+
+
+class Dead:
+    """Workers that fail at each case."""
+
+    callers = 1
+
+    async def compute(self, *_: Any) -> Any:
+        raise WorldError("killed")
+
+
+def test_cases_of_a_run_that_fails_leave_their_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A case that is cancelled before its first step, too: other cells would wait forever."""
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    cell = open_cell(compose_config(["system=bm25", "dataset=demo", "tracking=none"]), "")
+
+    async def main() -> None:
+        connections = Connections(print)
+        computing: Any = Dead()
+        window = Window(1)
+        lane = Lane(connections, Stores(), window, computing=computing, processes=1)
+        with pytest.raises(WorldError, match="killed"):
+            await CellRun(cell, Progress(), lane=lane).run(lambda _: None)
+
+        await connections.aclose()
+        entering = asyncio.create_task(window.enter(1))
+        await asyncio.sleep(0)
+        assert entering.done()
+
+    asyncio.run(main())
 
 
 class Judged(Progress):

@@ -219,11 +219,14 @@ class CellRun(CaseWork):
                         for repeat in repeats:
                             share = self._share_for(case)
                             await share.enter()
-                            group.create_task(self._run_case(repeat, case, share))
+                            task = group.create_task(self._run_case(repeat, case, share))
+                            # Not in the task: one that is cancelled before its first step never
+                            # gets to its `finally`, and other cells would wait for the room.
+                            task.add_done_callback(share.leave)
 
                         # The next case may be as large as this one: it is read once there is room.
                         await self._lane.window.enter(0)
-                        del case, share
+                        del case, share, task
                 finally:
                     # Cells share a data set, and the next one's pass counts from the start.
                     self._data_notes = self.cell.dataset.notes()
@@ -242,14 +245,11 @@ class CellRun(CaseWork):
 
     async def _run_case(self, repeat: Repeat, case: EvalCase, share: WindowShare) -> None:
         """Works on a case while no other cell works on its answers."""
-        try:
-            async with self._lane.stores.unit(repeat.answers.path, case.case_id):
-                if self._lane.computing is None:
-                    await self.work(repeat, case, share)
-                else:
-                    await self._compute(self._lane.computing, repeat, case)
-        finally:
-            share.leave()
+        async with self._lane.stores.unit(repeat.answers.path, case.case_id):
+            if self._lane.computing is None:
+                await self.work(repeat, case, share)
+            else:
+                await self._compute(self._lane.computing, repeat, case)
 
     async def _compute(self, computing: Computing, repeat: Repeat, case: EvalCase) -> None:
         """Computes a case in another process, and stores the results."""

@@ -48,7 +48,7 @@ class WindowShare:
         self._remaining -= 1
         self._window.leave(1)
 
-    def leave(self) -> None:
-        """Releases the remaining room when a case ends."""
+    def leave(self, _: object = None) -> None:
+        """Releases the remaining room when a case ends; a callback of its task."""
         self._window.leave(self._remaining, self._size)
         self._remaining = 0
