@@ -43,6 +43,15 @@ class KilledAlways(NoMemory):
         raise AssertionError("it is dead")
 
 
+class KilledForker(NoMemory):
+    """Kills its own process and the one that would replace it."""
+
+    async def answer(self, query: Query) -> Answer:
+        os.kill(os.getppid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("it is dead")
+
+
 class Hangs(NoMemory):
     """Blocks its whole process while the mark exists."""
 

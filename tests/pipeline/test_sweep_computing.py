@@ -68,6 +68,15 @@ def test_run_whose_processes_are_killed_fails_and_others_finish(
     assert statuses(tmp_path) == [["ok"] * 12]
 
 
+@pytest.mark.slow
+def test_runs_fail_if_no_process_can_be_started_any_more(memeval: Command, tmp_path: Path) -> None:
+    words = (*WORDS, "system.class=killed_worker:KilledForker", "top_k=1,2")
+    done = memeval(*words, PYTHONPATH=str(HERE), check=False)
+    assert done.returncode == 1
+    assert "the process computing the case was killed 2 times" in done.stderr
+    assert statuses(tmp_path) == []
+
+
 def test_each_of_eight_processes_gets_a_case(memeval: Command, tmp_path: Path) -> None:
     folder = tmp_path / "processes"
     folder.mkdir()

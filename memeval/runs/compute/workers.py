@@ -183,7 +183,8 @@ class Workers:
 
     def _start(self) -> _ForkedWorker:
         ours, theirs = Pipe()
-        with theirs:
+        # If the forker is gone, the connection closes, as that of a worker that died.
+        with theirs, suppress(OSError):
             # A descriptor can only be sent with data: the byte itself means nothing.
             socket.send_fds(self._control, [b"w"], [theirs.fileno()])
 
