@@ -4,17 +4,23 @@ call.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import Pipe
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from conftest_pipeline import Command, environment
+
+from memeval.runs.compute.forked import become_forker
 
 HERE = Path(__file__).parent
 WORDS = (
@@ -26,6 +32,15 @@ WORDS = (
     "tracking=none",
     "hydra.launcher.processes=2",
 )
+
+
+def raiser(error: BaseException) -> Callable[..., NoReturn]:
+    """A function that raises `error`."""
+
+    def fail(*_: object) -> NoReturn:
+        raise error
+
+    return fail
 
 
 def statuses(home: Path) -> list[list[str]]:
@@ -75,6 +90,23 @@ def test_runs_fail_if_no_process_can_be_started_any_more(memeval: Command, tmp_p
     assert done.returncode == 1
     assert "the process computing the case was killed 2 times" in done.stderr
     assert statuses(tmp_path) == []
+
+
+def test_a_process_that_cannot_be_forked_counts_as_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    control, other = socket.socketpair()
+    ours, theirs = Pipe()
+    with control, theirs:
+        socket.send_fds(control, [b"w"], [theirs.fileno()])
+
+    monkeypatch.setattr(os, "fork", raiser(BlockingIOError(errno.EAGAIN, "no more processes")))
+    monkeypatch.setattr(os, "_exit", raiser(SystemExit(0)))
+    monkeypatch.setattr(os, "waitpid", lambda *_: (0, 0))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with other, pytest.raises(SystemExit):
+        become_forker(other, {}, 1)
+
+    with ours, pytest.raises(EOFError):
+        ours.recv_bytes()
 
 
 def test_each_of_eight_processes_gets_a_case(memeval: Command, tmp_path: Path) -> None:

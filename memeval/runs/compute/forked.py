@@ -36,21 +36,23 @@ def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: in
     # Only the processor time of children that were waited for counts as this command's.
     signal.signal(signal.SIGCHLD, _wait_for_ended)
     while True:
-        try:
+        descriptors: list[int] = []
+        with suppress(OSError):
             _, descriptors, *_ = socket.recv_fds(control, 1, 1)
-        except OSError:
-            descriptors = []
 
         if not descriptors:
             _wait_for_ended()
             os._exit(0)
 
-        if os.fork() == 0:
-            control.close()  # else a worker would keep it open after the forker's death
-            _outlive_signals()
-            # A system may start programs, and needs to see how they end.
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _become_worker(Connection(descriptors[0]), cells, callers)
+        # Without room for a process its connection closes, as if it had died. An error here would
+        # end this copy of the command as the command itself ends.
+        with suppress(OSError):
+            if os.fork() == 0:
+                control.close()  # else a worker would keep it open after the forker's death
+                _outlive_signals()
+                # A system may start programs, and needs to see how they end.
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                _become_worker(Connection(descriptors[0]), cells, callers)
 
         os.close(descriptors[0])
 
