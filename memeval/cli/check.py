@@ -178,14 +178,16 @@ async def _check_all(cell: Cell, is_verbose: bool) -> list[CheckResult]:
         # Only the first rule limits the context: the others test the memory, not its reader.
         system = CheckedCell(cell, models, cell.config.context_tokens)
         for rule in (*CHECKS, *OF_TOOLS):
-            if outcomes and outcomes[0].state == "not shown" and rule in CHECKS:
+            if outcomes and outcomes[0].fails and rule in CHECKS:
                 why = "no fact was found"
                 outcome = CheckResult(rule.name, "not shown", why, is_essential=rule.is_essential)
             else:
                 outcome = await outcome_of(rule, system)
 
-            if rule in OF_TOOLS and outcome.state == "not applicable":
-                continue  # few systems have tools
+            # Few systems have tools; those of a memory that fails would fail likewise.
+            fails = outcomes and outcomes[0].state == "violated"
+            if rule in OF_TOOLS and (fails or outcome.state == "not applicable"):
+                continue
 
             outcomes.append(outcome)
             system = CheckedCell(cell, models)

@@ -80,6 +80,16 @@ def test_memory_that_finds_nothing_fails(tmp_path: Path, service: ScriptedMemory
     assert ElementTree.parse(report).getroot().get("failures") == "3", "the essential ones"
 
 
+def test_a_memory_that_always_fails_is_reported_once(
+    tmp_path: Path, service: ScriptedMemory
+) -> None:
+    service.change["ingest"] = lambda body, usual: {"lost": "all"}
+    done = check(tmp_path, service.address)
+    assert done.status == 1
+    assert list(violated(done)) == ["it finds what it was given"], done.out
+    assert "http: 0 ok, 1 violated, 24 not shown, 0 not applicable" in done.out
+
+
 @pytest.mark.parametrize(
     ("words", "best"),
     [
