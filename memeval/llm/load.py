@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from memeval.llm.exchange import Exchange, exchange
 from memeval.llm.in_flight import in_flight
+from memeval.text.shown import counted
 
 
 class Load(Struct):
@@ -85,8 +86,8 @@ BINDING = 0.8
 
 
 def busy_line(load: Load) -> str | None:
-    """The utilisation of the endpoint and this machine, and the bottleneck; None if there was no
-    call, or if all processes that made calls have died.
+    """The utilisation of the endpoint and this machine, the bottleneck, and the retries; None if
+    there was no call, or if all processes that made calls have died.
     """
     if load.began is None or load.ended <= load.began or not load.slots:
         return None
@@ -101,6 +102,10 @@ def busy_line(load: Load) -> str | None:
     if max(endpoint, processor) >= BINDING:
         binding = "the endpoint" if endpoint >= processor else "memeval's CPU"
         bottleneck = f"{binding} is the bottleneck"
+
+    # A limit of the provider leaves slots and processor idle.
+    if load.retries:
+        bottleneck += f"; {counted(load.retries, 'retry', 'retries')} (429: {load.waits:,})"
 
     where = f" at {load.url}" if load.url else ""
     return (

@@ -142,6 +142,11 @@ def test_busy_line_names_the_bottleneck(busy_s: float, worked_s: float, line: st
     assert busy_line(load) == line.replace("request slots", "request slots at http://one")
 
 
+def test_busy_line_counts_the_retries_that_leave_slots_and_processor_idle() -> None:
+    load = Load(slots=16, busy_s=9.6, began=0.0, ended=60.0, worked_s=0.6, retries=1590, waits=1)
+    assert (busy_line(load) or "").endswith(": neither is the bottleneck; 1,590 retries (429: 1)")
+
+
 def test_busy_line_is_none_without_a_call_and_without_a_process_that_is_left() -> None:
     assert busy_line(Load(slots=32)) is None
     assert busy_line(Load(slots=0, busy_s=4.0, began=5.0, ended=15.0)) is None
