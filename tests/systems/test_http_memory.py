@@ -480,6 +480,12 @@ def test_refusal_names_url_path_and_status(service: ScriptedMemory, status: int)
     assert str(status) in message and f"scripted {status}" in message
 
 
+def test_ingest_that_is_too_large_names_the_setting(service: ScriptedMemory) -> None:
+    service.failures = [("POST", "/ingest", 413)]
+    with pytest.raises(ModelError, match=r"HTTP 413.*; use a smaller system\.batch_size$"):
+        asked(Served(service.address))
+
+
 @pytest.mark.parametrize(
     ("raw", "message"),
     [

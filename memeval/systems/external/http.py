@@ -246,6 +246,9 @@ class HttpService(Service):
                 reply = await endpoint.post(path, body, as_object, most_bytes=MOST_BYTES)
         except ModelError as error:
             message = f"{self.name} failed at {path}: {error}"
+            if "chunks" in body and "HTTP 413" in message:
+                message += "; use a smaller system.batch_size"
+
             # A model wrote the request: its next call may be right.
             if is_tool and isinstance(error, RefusedRequestError):
                 raise ToolError(message) from error
