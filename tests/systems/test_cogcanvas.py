@@ -270,8 +270,13 @@ def test_cut_reply_is_read_as_far_as_it_goes(text: str, read: ItemsReply | None)
     assert read_reply(text) == read
 
 
-def test_unreadable_reply_is_counted_and_noted_with_the_answer(build: Builder) -> None:
-    driver = build("cogcanvas", model=ScriptedModel(lambda prompt: "I would rather not."))
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_unreadable_reply_is_counted_and_noted_with_the_answer(
+    build: Builder, *, deterministic: bool
+) -> None:
+    model = ScriptedModel(lambda prompt: "I would rather not.")
+    model.deterministic = deterministic  # if not, it is asked twice
+    driver = build("cogcanvas", model=model)
     driver.remember(conversation())
     answer = driver.ask(Query("puppy"))
     assert answer.retrieved == ()

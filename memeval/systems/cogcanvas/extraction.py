@@ -57,9 +57,10 @@ class Extractor(Struct):
     counts: Counter[str] = field(default_factory=Counter)
     """Events by name.
 
-    `calls` to the model; replies that could not be read (`unreadable`) or broke off (`cut`);
-    artifacts whose quote was `repaired`, that were `dropped` because no turn contains their
-    quote, whose type is unknown (`unknown_type`), or that repeat an earlier one (`repeated`).
+    `calls` to the model, except those that were repeated or replaced by halves; of these, replies
+    that could not be read (`unreadable`) or broke off (`cut`); artifacts whose quote was
+    `repaired`, that were `dropped` because no turn contains their quote, whose type is unknown
+    (`unknown_type`), or that repeat an earlier one (`repeated`).
     """
     lost: set[int] = field(default_factory=set)
     """Indexes of the chunks for which every reply was useless."""
@@ -123,13 +124,14 @@ class Extractor(Struct):
             read=lambda completion: self._keep_reply(completion, batch, reading),
         )
         reply = outcome.value
+        if reply is None and outcome.cut:
+            if await self._read_halves(batch, texts, reading):
+                return
+
+            note_reading(readable=False, cut=True)
+
+        self.counts["calls"] += 1
         if reply is None:
-            if outcome.cut:
-                if await self._read_halves(batch, texts, reading):
-                    return
-
-                note_reading(readable=False, cut=True)
-
             self.counts["unreadable"] += 1
             self.lost |= here
             return
@@ -200,7 +202,6 @@ class Extractor(Struct):
         self, completion: Completion, batch: Batch, reading: BatchReading
     ) -> ItemsReply | None:
         """Keeps a reply's artifacts; None without a list, or if a first reply has no real quote."""
-        self.counts["calls"] += 1
         reply = read_reply(completion.text)
         if reply is None:
             return None

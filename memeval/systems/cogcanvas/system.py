@@ -269,7 +269,7 @@ def describe_losses(counts: Mapping[str, int]) -> str:
     lost = []
     for name, what in REPLY_LOSSES.items():
         if count := counts.get(name):
-            lost.append(f"{count} of {max(calls, count)} replies {what}")
+            lost.append(f"{count} of {calls} replies {what}")
 
     lost += [f"{counts[name]} {what}" for name, what in ARTIFACT_LOSSES.items() if counts.get(name)]
     return ", ".join(lost)
