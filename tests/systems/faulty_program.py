@@ -14,7 +14,8 @@ chunks = []
 for line in sys.stdin:
     request = json.loads(line)
     operation = request["op"]
-    reply = {"id": request["id"], "usage": []}
+    # A program whose replies are of one type writes its members even if they are empty.
+    reply = {"id": request["id"], "usage": [], "error": ""}
     if operation == "ingest":
         chunks += request["chunks"]
         if fault == "dies once":

@@ -112,7 +112,7 @@ def test_reply_that_arrived_while_the_loop_was_blocked_is_read(tmp_path: Path) -
         finally:
             await process.program.stop()
 
-    assert asyncio.run(ask()) == {"id": 2, "usage": [], "results": []}
+    assert asyncio.run(ask()) == {"id": 2, "usage": [], "error": "", "results": []}
 
 
 def test_other_output_of_a_program_is_skipped_and_noted(tmp_path: Path) -> None:

@@ -480,6 +480,16 @@ def test_refusal_names_url_path_and_status(service: ScriptedMemory, status: int)
     assert str(status) in message and f"scripted {status}" in message
 
 
+@pytest.mark.parametrize("said", [{"error": "disk full"}, {"error": True}, {"success": False}])
+@pytest.mark.parametrize("operation", ["reset", "ingest", "ready", "search"])
+def test_reply_with_status_200_that_reports_a_failure_is_one(
+    service: ScriptedMemory, operation: str, said: dict[str, Any]
+) -> None:
+    service.change[operation] = lambda body, usual: usual | said
+    with pytest.raises(ModelError, match=r"it reports an? "):
+        asked(Served(service.address))
+
+
 def test_ingest_that_is_too_large_names_the_setting(service: ScriptedMemory) -> None:
     service.failures = [("POST", "/ingest", 413)]
     with pytest.raises(ModelError, match=r"HTTP 413.*; use a smaller system\.batch_size$"):

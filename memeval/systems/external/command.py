@@ -177,7 +177,7 @@ class Process:
             raise ProgramError(await self.program.describe_end(operation)) from None
 
         error = reply.get("error")
-        if error is not None:
+        if error:
             raise RefusalError(f"refused {operation}: {one_line(error, 300)}")
 
         return reply

@@ -82,7 +82,7 @@ class Contract(ABC):
             return {}
 
         search = {"query": body["query"], "user_id": self._user, self._limit_at: body["top_k"]}
-        found = wire.read_search(await self._post("/search", search), self._found)
+        found = wire.read(await self._post("/search", search), self._found)
         return {"results": list(map(self._result, found.rows))}
 
     async def _ingest(self, chunks: Sequence[Chunk]) -> None:

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, TypeVar
 from msgspec import structs
 
 from memeval.errors import MemevalError, MemoryServiceError, ModelError, UserError, unknown
-from memeval.llm.endpoint import as_object
 from memeval.llm.metering import current_ledger
 from memeval.llm.tokens import count_tokens
 from memeval.records import (
@@ -168,7 +167,7 @@ class ServedMemory(RecallSystem):
 
     async def reset(self) -> None:
         self._forget_all()
-        await self._call("reset", {}, as_object)
+        await self._call("reset", {}, wire.check_done)
         self._was_reset = True
 
     def _namespace_of(self, user: str) -> str:
@@ -177,7 +176,7 @@ class ServedMemory(RecallSystem):
 
     async def begin_namespace(self, namespace: str) -> None:
         """Creates the empty namespace of another user."""
-        await self._call("reset", {"namespace": namespace}, as_object)
+        await self._call("reset", {"namespace": namespace}, wire.check_done)
 
     def _forget_all(self) -> None:
         self._namespaces = [self.namespace]

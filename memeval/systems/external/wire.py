@@ -146,8 +146,24 @@ def answer_json(query: Query, top_k: int) -> dict[str, Any]:
     }
 
 
+def check_done(reply: Json) -> None:
+    """Raises `WireError` for a reply that reports a failure, even if it has results."""
+    error = reply.get("error")
+    if str(error or "").strip():
+        raise WireError(f"it reports an error: {one_line(str(error), 300)}")
+
+    for member in ("success", "ok"):
+        if reply.get(member) is False:
+            raise WireError(f"it reports a failure: {member} is false")
+
+
 def read(reply: Json, wanted: type[T]) -> T:
-    """A reply as a typed record. Raises `WireError` that names the invalid member."""
+    """The reply to an operation as a typed record. Raises `WireError` that names what is wrong."""
+    check_done(reply)
+    return _read_members(reply, wanted)
+
+
+def _read_members(reply: Json, wanted: type[T]) -> T:
     try:
         return convert(reply, wanted)
     except ValueError as error:
@@ -175,26 +191,10 @@ def read_ready(reply: Json) -> bool:
 
 def read_results(reply: Json, turns: Mapping[str, str]) -> SearchResults:
     """The results of a search; `turns` maps the ids that were sent to the data set's own."""
-    rows = read_search(reply, _Search).results
+    rows = read(reply, _Search).results
     results = [_retrieved(row, f"results[{at}]", turns) for at, row in enumerate(rows)]
     without = sum(1 for row in rows if row.turn_ids is None)
     return SearchResults(tuple(results), without)
-
-
-def read_search(reply: Json, wanted: type[T]) -> T:
-    """The reply to a search.
-
-    Raises `WireError` for a reply that reports a failed search, even if its list has results.
-    """
-    error = reply.get("error")
-    if (isinstance(error, str) and error.strip()) or (isinstance(error, Mapping) and error):
-        raise WireError(f"it reports an error: {one_line(str(error), 300)}")
-
-    for member in ("success", "ok"):
-        if reply.get(member) is False:
-            raise WireError(f"it reports a failure: {member} is false")
-
-    return read(reply, wanted)
 
 
 def expect_member(reply: Json, name: str, wanted: Any) -> None:
@@ -218,7 +218,8 @@ def read_answer(reply: Json, turns: Mapping[str, str]) -> tuple[str, SearchResul
 
 def read_usages(reply: Json, role: Role) -> tuple[Usage, ...]:
     """The model calls that a service reports. If it reports none, the tokens are unknown."""
-    calls = read(reply, _Usages).usage
+    # A tool's reply may report an error, and the usage behind it.
+    calls = _read_members(reply, _Usages).usage
     if calls is None:
         return (Usage(role, model="unknown", provider="unknown"),)
 
