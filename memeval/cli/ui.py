@@ -46,23 +46,20 @@ opens MLflow's page of the runs
 PARSER = Parser.of("ui", USAGE, host="127.0.0.1", port=5000)
 
 
-def ui(arguments: Sequence[str], root: Path | None = None) -> int:
+def ui(arguments: Sequence[str]) -> int:
     """Serves MLflow's page until Ctrl-C.
 
     Raises UserError for a port that is taken, WorldError if the server does not start.
     """
     options = PARSER.parse_args(arguments)
-    if root is None:
-        from memeval.process.root import project_root
-
-        root = project_root()
-
     from memeval.config.checks import check_tracking
+    from memeval.process.root import project_root
     from memeval.tracking.store import locate, prepare_store
 
     if options.uri and not options.uri.startswith(("http://", "https://")):
         check_tracking("--uri", options.uri)
 
+    root = project_root()
     store = locate(root, options.uri)
     if store.remote:
         print(f"The runs are on a tracking server: {store.page}")

@@ -42,8 +42,6 @@ LONGEST_CELL = 200
 """Characters of a name or a setting in a table; the CSV has all of them."""
 LONGEST_TITLE = 1_000
 """Maximum length of the line above a table, in characters."""
-UNBOUNDED = 100_000
-"""A width that any table fits."""
 MOST_NAMED = 30
 """Maximum columns that the lines below a table name; a data set may have hundreds of categories."""
 LONGEST_WORD = 9
@@ -54,12 +52,12 @@ REFUSALS = {"adversarial": "refusals right"}
 """Headers of categories whose right answer is a refusal, by the names that data sets give them."""
 
 
-def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) -> Table:
+def comparison_table(summaries: Sequence[RunSummary], width: int) -> Table:
     """A table for the terminal.
 
     A selection of questions that all cells share is named once, above them. Figures are never cut.
     If `width` is too small, settings and flags fold, and then columns are left out and named below
-    the table, those that are equal in all rows first; without a width it uses what it needs.
+    the table, those that are equal in all rows first.
     """
     from rich.table import Table
     from rich.text import Text
@@ -67,7 +65,7 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
     shared = shared_flags(summaries)
     settings, header, rows = cells(summaries, left_out=shared)
     header, rows = _cut(header), list(map(_cut, rows))
-    fitted = fit(header, rows, settings=settings, width=width or UNBOUNDED, fold=fold)
+    fitted = fit(header, rows, settings=settings, width=width, fold=fold)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     table.title_justify = table.caption_justify = "left"
     title = "; ".join(filter(None, [judged_by(summaries), *shared]))
@@ -96,7 +94,7 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
     return table
 
 
-def _left_out(fitted: Fitted, width: int | None) -> str:
+def _left_out(fitted: Fitted, width: int) -> str:
     """Columns missing from a table, and their location; empty if none is missing."""
     lines = []
     if fitted.equal:

@@ -39,10 +39,6 @@ FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
     "--disable-background-networking --disable-component-update --disable-sync"
 )
-CODE = (
-    "import sys; from pathlib import Path; from memeval.cli.ui import ui; "
-    "sys.exit(ui(sys.argv[2:], Path(sys.argv[1])))"
-)
 browser = [
     pytest.mark.browser,
     pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"no Chromium at {CHROMIUM}"),
@@ -98,6 +94,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> It
     shutil.copy(empty_database, root / "mlruns" / "mlflow.db")
     cells = [summary("bm25"), summary("rag", repeats=2), summary("mem0"), hostile()]
     without = {name: value for name, value in os.environ.items() if name != "MLFLOW_TRACKING_URI"}
+    without["MEMEVAL_HOME"] = str(root)
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         with closing(Publisher(root)) as publisher:
@@ -106,7 +103,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> It
                 publisher.publish(folder, Filing()).result()
 
     port = free_port()
-    command = [sys.executable, "-c", CODE, str(root), "--port", str(port)]
+    command = [sys.executable, "-m", "memeval", "ui", "--port", str(port)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=without
     ) as process:
@@ -248,17 +245,23 @@ class TestPages:
         ), "a link hides where it leads"
 
 
-def test_port_in_use_is_refused(tmp_path: Path) -> None:
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_port_in_use_is_refused(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(
             UserError, match=f"can't listen on 127.0.0.1:{port}: .*in use"
         ) as caught:
-            ui(["--port", str(port)], tmp_path)
+            ui(["--port", str(port)])
     assert caught.value.hints == (
         f"use a free port of this machine:  python -m memeval ui --port {port + 1}",
     )
-    assert list(tmp_path.iterdir()) == []
+    assert list(home.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -269,23 +272,23 @@ def test_port_in_use_is_refused(tmp_path: Path) -> None:
         ("-1", "at least 1, not -1"),
     ],
 )
-def test_port_out_of_range_is_refused(tmp_path: Path, port: str, reason: str) -> None:
+def test_port_out_of_range_is_refused(port: str, reason: str) -> None:
     with pytest.raises(UserError, match=f"--port must be {reason}"):
-        ui([f"--port={port}"], tmp_path)
+        ui([f"--port={port}"])
 
 
-def test_port_that_is_not_a_number_is_refused(tmp_path: Path) -> None:
+def test_port_that_is_not_a_number_is_refused() -> None:
     with pytest.raises(UserError, match="ui: argument --port: invalid int value: 'many'"):
-        ui(["--port", "many"], tmp_path)
+        ui(["--port", "many"])
 
 
-def test_ui_names_a_tracking_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ui(["--uri", "https://me:secret@mlflow.example/team/"], tmp_path) == 0
+def test_ui_names_a_tracking_server(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ui(["--uri", "https://me:secret@mlflow.example/team/"]) == 0
     assert (
         capsys.readouterr().out
         == "The runs are on a tracking server: https://mlflow.example/team\n"
     )
-    assert list(tmp_path.iterdir()) == []
+    assert list(home.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -309,13 +312,12 @@ def test_is_loopback_recognizes_only_loopback_hosts(host: str, alone: bool) -> N
 
 
 def test_public_host_is_warned_about_before_the_server_starts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    (tmp_path / "mlruns").write_text("in the way")
+    (home / "mlruns").write_text("in the way")
     with pytest.raises(WorldError):
-        ui(["--host", "0.0.0.0", "--port", str(free_port())], tmp_path)
+        ui(["--host", "0.0.0.0", "--port", str(free_port())])
     assert "no login" in capsys.readouterr().err
 
 
