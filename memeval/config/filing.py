@@ -9,11 +9,10 @@ from msgspec import Struct, field
 
 from memeval.config.leaves import flatten
 from memeval.config.schema import RunConfig, TrackingConfig
-from memeval.errors import UserError, unknown
+from memeval.errors import UserError
 from memeval.text.shown import one_line
 
 EXPERIMENT_VARIABLE = "MLFLOW_EXPERIMENT_NAME"
-GROUP_BY_SWEEP = "sweep"
 LONGEST_EXPERIMENT = 200
 LONGEST_KEY, LONGEST_TAG, LONGEST_NOTE, MOST_TAGS = 200, 4000, 4000, 50
 RESERVED = ("memeval", "mlflow", "rounded")
@@ -49,7 +48,7 @@ def read_filing(config: RunConfig, sweep: str | None = None) -> Filing:
         tags=_tags(config.tags),
         note=_note(config.note),
         sweep_id=sweep_id,
-        group_by_sweep=config.tracking.group == GROUP_BY_SWEEP,
+        group_by_sweep=config.tracking.group == "sweep",
     )
 
 
@@ -57,9 +56,6 @@ def check_filing(config: RunConfig) -> None:
     """Raises `UserError` for a name, tags or a note in the config that can't be filed."""
     if config.tracking.experiment is not None:
         _check_experiment("tracking.experiment", config.tracking.experiment)
-
-    if config.tracking.group not in (None, GROUP_BY_SWEEP):
-        raise unknown("tracking.group", config.tracking.group, [GROUP_BY_SWEEP])
 
     _tags(config.tags)
     _note(config.note)

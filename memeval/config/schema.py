@@ -296,7 +296,7 @@ class TrackingConfig:
     """None: MLFLOW_EXPERIMENT_NAME, else the experiment that already contains the run, else the
     data set's name.
     """
-    group: str | None = at(RUNTIME)
+    group: str | None = at(RUNTIME, one_of=("sweep",))
     """`sweep` makes each sweep a run with its cells as children."""
 
 

@@ -38,8 +38,9 @@ def check(config: RunConfig) -> None:
             check_address(path, value)
 
     check_store(config.store.url, config.store.memories)
-    _check_names(config)
-
+    name = config.llm.name
+    if not is_available("llm", name):
+        raise unknown("llm.name", name, available("llm"), "all:  python -m memeval --help llm")
     if config.judge.repeats % 2 == 0:
         raise UserError(
             f"judge.repeats must be an odd number, for a majority, not {config.judge.repeats}"
@@ -56,17 +57,6 @@ def check(config: RunConfig) -> None:
         raise UserError(
             f"granularity.overlap ({overlap}) must be smaller than granularity.size ({size})"
         )
-
-
-def _check_names(config: RunConfig) -> None:
-    if not is_available("llm", config.llm.name):
-        raise unknown(
-            "llm.name", config.llm.name, available("llm"), "all:  python -m memeval --help llm"
-        )
-
-    embedder = config.embedder
-    if embedder.class_ is None and not is_available("embedder", embedder.name):
-        raise unknown("embedder.name", embedder.name, available("embedder"))
 
 
 def _check_parameters(llm: LlmConfig) -> None:
