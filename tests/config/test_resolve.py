@@ -101,6 +101,25 @@ def test_a_refusal_names_field_and_value(values: dict[str, Any], message: str) -
     assert refusal(**values) == message
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://",
+        "http://[::1",
+        "http://host:0",
+        "http://host:99999",
+        "http://host..",
+        "http://host/a b",
+        "http://host/a\\b",
+        "http://host/\u200b",
+        f"http://{'h.' * 127}h",
+    ],
+)
+def test_url_whose_host_or_port_cannot_be_read_is_refused(address: str) -> None:
+    message = "llm.base_url is not a URL: host or port can't be read"
+    assert refusal(llm={"name": "openai", "base_url": address}) == message
+
+
 def test_defaults_are_those_of_the_schema() -> None:
     config = resolved()
     assert config == RunConfig(system={"name": "bm25"})

@@ -132,6 +132,7 @@ def test_two_limits_for_one_url_and_key_are_refused() -> None:
     resolved(max_concurrency=8, judge={"max_concurrency": 8})
     resolved(max_concurrency=8, judge={"max_concurrency": 4, "api_key_env": "JUDGE_KEY"})
     resolved(max_concurrency=8, judge={"max_concurrency": 4, "base_url": "http://localhost:2"})
+    resolved(max_concurrency=8, judge={"max_concurrency": 4, "headers": {"X-Team": "TEAM"}})
 
 
 def test_two_roles_at_another_url_must_share_its_limit() -> None:

@@ -176,8 +176,8 @@ def check_tenants(config: RunConfig, source: Source, dataset: Dataset) -> None:
             f"{name}: dataset={config.dataset['name']} has no second user",
             "use:  dataset=lifecycle",
         )
-    if not isinstance(source, SystemSource):
-        raise UserError(f"{name} needs a memory system: leave it out for evaluate")
+
+    assert isinstance(source, SystemSource), "evaluate takes no settings of a system"
     if config.writer.name == TOOLS:
         raise UserError(f"{name}: writer=tools only writes for one user", "use:  writer=chunks")
     if config.reader.name == TOOLS and not source.needs_instances:
