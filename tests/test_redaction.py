@@ -103,6 +103,8 @@ def test_numbers_in_a_row_are_not_redacted() -> None:
         "AWS AKIAABCDEF1234567890 refused",
         "ghp_abcdef1234567890abcdef",
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdef1234567890",
+        # The lower case of this letter is two characters.
+        f"{'İ' * 12} Authorization: Bearer 1234567890abcdef",
     ],
 )
 def test_secrets_are_redacted_by_their_form(text: str) -> None:

@@ -45,6 +45,7 @@ FILES = {
     "no_speaker.json": without(0, "conversation", "session_1", 0, "speaker"),
     "an_object.json": json.dumps(CASE),
     "answer.txt": "Answer.\n---\n{context}\nNow answer.",
+    "prompt.txt": "Answer.\n---\n{question} {context}",
     "judge.txt": "Judge.\n---\n{question} {answer}",
     "empty.jsonl": "\n",
     "broken.jsonl": (
@@ -247,6 +248,23 @@ MISTAKES = [
         "'system=rag,bm25' has several values",
         way_out="add -m:  python -m memeval ... -m system=rag,bm25",
     ),
+    mistake("dataset.canaries=2 granularity=summary", "but granularity=summary stores none"),
+    mistake("system.timeout_s=soon", "system.timeout_s must be a number of seconds, or null"),
+    mistake("prompt.file={prompt.txt}", "prompt.file needs a language model"),
+    mistake(
+        "llm=mock reader=tools prompt=con",
+        "prompt=con takes notes of the chunks that a system shows, but reader=tools shows none",
+        way_out="or:   prompt=auto",
+    ),
+    mistake(
+        "reranker=lexical system.reranker=none",
+        "reranker=lexical and system.reranker=none name different rerankers",
+        way_out="-m reranker=lexical,none",
+    ),
+    mistake("llm=openai llm.headers=key", "llm.headers must map header names to names of"),
+    mistake("-m top_k=interval(1,5)", "interval() needs", way_out="hydra/sweeper=optuna"),
+    mistake("-m store.patience_s=1,2", "must be the same for all runs of a sweep"),
+    mistake("-m llm=mock budget.calls=1,2", "the runs of a sweep share one budget"),
     mistake("=bm25", "'=bm25' names no setting", way_out="for example:  system=bm25"),
     mistake("-m +=bm25,rag", "'+=bm25,rag' names no setting"),
     mistake(
@@ -440,6 +458,7 @@ MISTAKES = [
         "judge=llm needs a language model, but llm=extractive is not one",
     ),
     mistake("evaluate {sound.jsonl} dataset.path={cut.json}", "cut.json is not JSON"),
+    mistake("evaluate {sound.jsonl} dataset.canaries=2", "but imported answers ignore them"),
     mistake("evaluate --ranked {sound.jsonl} top_k=0", "top_k must be one of", "not '0'"),
 ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from memeval.config.settings import NOT_SETTINGS, read_settings
 from memeval.datasets.locate import adapter_class
 from memeval.errors import UserError
 from memeval.runs.compose.config import compose_config
+from memeval.systems.base import INGEST, SystemSettings
 
 
 def resolved(**values: Any) -> RunConfig:
@@ -304,6 +305,18 @@ def test_every_field_of_a_data_set_option_is_one_of_its_settings(file: Path) -> 
     assert loaded["name"] == file.stem
     settings = read_settings(adapter_class(file.stem).settings_type, loaded, "dataset")
     assert all(name in NOT_SETTINGS or hasattr(settings, name) for name in loaded)
+
+
+@dataclass(frozen=True)
+class NeedsAFolder(SystemSettings):
+    folder: str = field(kw_only=True, metadata=INGEST)
+
+
+def test_setting_without_a_default_needs_a_value() -> None:
+    given = {"name": "mine", "folder": "notes"}
+    assert read_settings(NeedsAFolder, given, "system") == NeedsAFolder(folder="notes")
+    with pytest.raises(UserError, match=r"system\.folder has no default and no value"):
+        read_settings(NeedsAFolder, {"name": "mine"}, "system")
 
 
 def test_names_are_read_without_omegaconf() -> None:
