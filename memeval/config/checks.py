@@ -63,13 +63,9 @@ def check_address(option: str, address: str, *hints: str) -> None:
 
 def check_plain(option: str, address: str, *hints: str) -> None:
     """Raises `UserError` for a URL with user, password or query, which would be published."""
-    _, scheme_ends, rest = address.partition("://")
-    if not scheme_ends:
-        rest = address.removeprefix("//")
-
     refused = {"@": "a user name or a password", "?": "a query", "#": "a fragment"}
     for mark, what in refused.items():
-        if mark in rest:
+        if mark in address:
             # After this, it is removed from all output.
             keep_address(address)
             raise UserError(

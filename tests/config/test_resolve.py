@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from memeval.config.checks import check_plain, check_tracking
 from memeval.config.identity import field_stages
 from memeval.config.leaves import flatten
 from memeval.config.names import known_names, unknown_name
@@ -119,6 +120,19 @@ def test_a_refusal_names_field_and_value(values: dict[str, Any], message: str) -
 def test_url_whose_host_or_port_cannot_be_read_is_refused(address: str) -> None:
     message = "llm.base_url is not a URL: host or port can't be read"
     assert refusal(llm={"name": "openai", "base_url": address}) == message
+
+
+@pytest.mark.parametrize("address", ["me:word@host/runs", "//me:word@host", "http://me:word@host"])
+def test_password_in_a_url_is_refused_with_or_without_a_scheme(address: str) -> None:
+    with pytest.raises(UserError, match="contains a user name or a password"):
+        check_plain("store.url", address)
+
+
+@pytest.mark.parametrize("address", ["sqlite:////home/me@work/a?b.db", "file:///a#b", "me@work/a"])
+def test_file_of_a_tracking_store_may_have_any_name(address: str) -> None:
+    check_tracking("tracking.uri", address)
+    with pytest.raises(UserError, match=r"tracking\.uri contains a user name or a password"):
+        check_tracking("tracking.uri", "http://me@work/a")
 
 
 def test_defaults_are_those_of_the_schema() -> None:
