@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import starmap
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -37,28 +36,6 @@ class SearchIndex(Protocol):
     def close(self) -> None:
         """Releases its resources."""
         return
-
-
-MOST_RESULTS = 50_000
-"""Maximum results that a system keeps."""
-
-
-class _Results(dict[int, Retrieved]):
-    """Entries as results, by position. Each is made when it is found, and only some are kept: a
-    million chunks have a million texts.
-    """
-
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        self._entries = entries
-
-    def __missing__(self, position: int) -> Retrieved:
-        if len(self) >= MOST_RESULTS:
-            self.clear()
-
-        entry = self._entries[position]
-        result = Retrieved(text=entry.text, turn_ids=entry.turn_ids, time=entry.time)
-        self[position] = result
-        return result
 
 
 IndexT = TypeVar("IndexT", bound=SearchIndex)
@@ -174,11 +151,11 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         if before is not None:
             before.close()
 
-        self.update_results()
+        self.update_entries()
 
-    def update_results(self) -> None:
+    def update_entries(self) -> None:
         """Notes that `entries()` has changed."""
-        self._entries = _Results(self.entries())
+        self._entries = self.entries()
 
     async def ranked(self, query: Query, top_k: int) -> Ranked:
         """The ranking whose first `top_k` entries are shown, as deep as the metrics need."""
@@ -198,7 +175,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         """An answer with the entries that the reader was shown, and all ranked entries' turns."""
         return reply.as_answer(
             retrieved=tuple(starmap(self.entry, chosen)),
-            ranking=tuple(self._entries[position].turn_ids for position, _ in ranked),
+            ranking=self._turn_ids(ranked),
             notes=notes,
         )
 
@@ -206,24 +183,30 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         if self.index is None:
             return []
 
+        with current_ledger().own.computing():
+            ranked = await self.rank(self.index, query, depth)
+            return list(starmap(self.entry, ranked[:depth]))
+
+    async def answer(self, query: Query) -> Answer:
         own = current_ledger().own
         with own.computing():
-            ranked = await self.rank(self.index, query, depth)
-            best = list(starmap(self.entry, ranked[:depth]))
+            ranked = await self.ranked(query, self.parts.top_k)
+            chosen = tuple(starmap(self.entry, ranked[: self.parts.top_k]))
 
-        # The rest of the ranking is only for metrics, so its time does not count: reading hundreds
-        # of entries from cold memory took longer than the search.
+        # The whole ranking is only for metrics, so its time does not count: reading hundreds of
+        # entries from cold memory took longer than the search.
         with own.excluded():
-            rest = map(itemgetter(0), ranked[depth:])
-            return best + list(map(self._entries.__getitem__, rest))
+            ranking = self._turn_ids(ranked)
+
+        return await self.answer_from(query, chosen, ranking)
 
     def entry(self, position: int, score: float | None) -> Retrieved:
         """The entry at a position, with its score."""
         entry = self._entries[position]
-        if score is None:
-            return entry
-
         return Retrieved(text=entry.text, turn_ids=entry.turn_ids, score=score, time=entry.time)
+
+    def _turn_ids(self, ranked: Ranked) -> tuple[tuple[str, ...], ...]:
+        return tuple(self._entries[position].turn_ids for position, _ in ranked)
 
     def save(self, folder: Path) -> None:
         write_chunks(folder, self.chunks, self.retained)

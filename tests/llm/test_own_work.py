@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -16,6 +18,7 @@ from memeval.llm.metering import Ledger, metered
 from memeval.llm.own_work import Clocks, OwnWork, noting_collections, thread_time
 from memeval.pipeline.isolate.call import Steps
 from memeval.records import Query, Retrieved, Role
+from memeval.systems.base import ReaderReply, SystemContext
 from memeval.systems.indexed import IndexedSystem, Ranked
 
 
@@ -273,7 +276,9 @@ class _Entries(list[Retrieved]):
     """Six entries that each take a second to read."""
 
     def __init__(self, clock: Time) -> None:
-        super().__init__(Retrieved(text=str(position), turn_ids=()) for position in range(6))
+        super().__init__(
+            Retrieved(text=str(position), turn_ids=(str(position),)) for position in range(6)
+        )
         self._clock = clock
 
     def __getitem__(self, position: Any) -> Any:
@@ -281,11 +286,20 @@ class _Entries(list[Retrieved]):
         return super().__getitem__(position)
 
 
+class _Reader:
+    """Answers with all that it is shown."""
+
+    async def answer(self, query: Query, shown: Sequence[str], order: Sequence[int]) -> ReaderReply:
+        return ReaderReply(text=" ".join(shown), raw=None, context_tokens=0)
+
+
 class _Ranking(IndexedSystem[Any]):
     """Ranks the six entries."""
 
     def __init__(self, clock: Time) -> None:
-        self.index, self._entries = object(), _Entries(clock)
+        self.index, self._entries, self.retained = object(), _Entries(clock), None
+        self.chunks, self.settings = [], None
+        self.parts = cast(SystemContext, SimpleNamespace(top_k=2, reader=_Reader()))
 
     async def build(self, saved: Path | None) -> object:
         return object()
@@ -300,7 +314,8 @@ def test_entries_ranked_only_for_the_metrics_take_no_time_of_the_system() -> Non
     clock = Time()
     own = clock.own()
     with metered(Ledger(own=own)), own.running():
-        ranked = asyncio.run(_Ranking(clock).recall(Query("which?"), 2))
+        answer = asyncio.run(_Ranking(clock).answer(Query("which?")))
 
-    assert [entry.text for entry in ranked] == ["0", "1", "2", "3", "4", "5"]
+    assert answer.text == "0 1"
+    assert answer.ranking == tuple((str(position),) for position in range(6))
     assert own.measured_s == pytest.approx(2.0)

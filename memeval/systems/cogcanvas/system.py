@@ -102,7 +102,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         """Indexes the artifacts that remain after an operation, without another extraction."""
         counts = self.index.counts if self.index else {}
         self.index = await self._index_over(artifacts, counts, None)
-        self.update_results()
+        self.update_entries()
 
     async def build(self, saved: Path | None) -> CanvasIndex:
         if saved is not None:
