@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -13,6 +10,7 @@ import numpy as np
 
 from memeval.errors import ModelError
 from memeval.process import started
+from memeval.process.allocator import release_free_memory
 
 if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
@@ -173,23 +171,3 @@ class ChromaVectors:
             self._client.close()
 
         started.remove_folder(self._folder)
-
-
-def release_free_memory() -> None:
-    """Returns freed memory to the operating system.
-
-    Otherwise glibc keeps it, in arenas of threads that have ended. Without glibc, nothing happens.
-    """
-    trim = _trimmer()
-    if trim is not None:
-        trim(0)
-
-
-@cache
-def _trimmer() -> Callable[[int], int] | None:
-    try:
-        trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
-    except (OSError, AttributeError):  # a C library other than glibc
-        return None
-
-    return trim

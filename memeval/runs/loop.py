@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from memeval.errors import WorldError
 from memeval.llm.in_flight import Finish, in_flight
 from memeval.llm.own_work import noting_collections
+from memeval.process.allocator import map_large_blocks
 from memeval.process.collector import rare_collections
 from memeval.runs.interrupt import is_listening, say, stopping
 from memeval.text.shown import one_line
@@ -52,6 +53,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
 
     by_keys = partial(end, _finish_all)
     by_switch = partial(end, partial(in_flight.finish_part, loop))
+    map_large_blocks()
     try:
         asyncio.set_event_loop(loop)
         with stopping(by_keys, by_switch):
