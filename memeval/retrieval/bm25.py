@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -90,16 +90,15 @@ def _small(counts: NDArray[np.intp]) -> NDArray[np.unsignedinteger]:
     return counts.astype(np.min_scalar_type(counts.max()))
 
 
-def _best_first(scores: NDArray[np.float64], most: int) -> NDArray[np.intp]:
-    """Positions of the `most` highest scores, best first; of equal ones, the first comes first."""
+def _best(scores: NDArray[np.float64], most: int) -> NDArray[np.intp]:
+    """Positions of the `most` highest scores, ascending; of equal ones, the first are taken."""
     if most >= scores.size:
-        return np.argsort(-scores, kind="stable")
+        return np.arange(scores.size)
 
     # Sorting a million scores takes longer than everything else together.
     least = np.partition(scores, scores.size - most)[scores.size - most]
     above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
-    best = above[np.argsort(-scores[above], kind="stable")]
-    return np.concatenate([best, equal[: most - best.size]])
+    return np.sort(np.concatenate([above, equal[: most - above.size]]))
 
 
 @cache
@@ -141,11 +140,16 @@ class Bm25Index:
 
     def scores(self, query: str) -> NDArray[np.float64]:
         """The score of each document; 0 if no term of the query occurs."""
-        total = np.zeros(self.size)
+        return np.concatenate(list(self._scores_by_block(query)))
+
+    def _scores_by_block(self, query: str) -> Iterator[NDArray[np.float64]]:
+        if not self._blocks:
+            yield np.zeros(self.size)
+
         terms = self._cut(query)
         for number, block in enumerate(self._blocks):
-            own = slice(number * BLOCK, (number + 1) * BLOCK)
-            scores, lengths = total[own], self._lengths[own]
+            scores = np.zeros(block.size)
+            lengths = self._lengths[number * BLOCK : (number + 1) * BLOCK]
             for term in terms:
                 if postings := block.ready.get(term) or block.postings(term):
                     positions, frequency = postings
@@ -156,7 +160,7 @@ class Bm25Index:
                     weights *= self._idf[term]
                     scores[positions] += weights
 
-        return total
+            yield scores
 
     def ranking(
         self,
@@ -168,13 +172,28 @@ class Bm25Index:
         """The positions of the best `most` documents, or of all, with ties as requested; and the
         scores of the first `scored` ones, or of all.
         """
-        scores = self.scores(query)
         if ties == "position":
-            order = _best_first(scores, most or self.size)
+            positions, scores = self._best(query, most or self.size)
+            order = np.argsort(-scores, kind="stable")[:most]
         else:
+            scores = self.scores(query)
+            positions = np.arange(self.size)
             order = np.argsort(scores)[::-1][:most]
 
-        return order.tolist(), scores[order[:scored]].tolist()
+        return positions[order].tolist(), scores[order[:scored]].tolist()
+
+    def _best(self, query: str, most: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """The documents that may be among the best `most`, ascending, and their scores: the best
+        of each block, so that nothing as large as the index is sorted or copied.
+        """
+        positions: list[NDArray[np.intp]] = []
+        found: list[NDArray[np.float64]] = []
+        for number, scores in enumerate(self._scores_by_block(query)):
+            best = _best(scores, most)
+            positions.append(best + number * BLOCK)
+            found.append(scores[best])
+
+        return np.concatenate(positions), np.concatenate(found)
 
     def save(self, folder: Path) -> None:
         """Writes nothing: the index is quickly rebuilt from the texts."""
