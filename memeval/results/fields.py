@@ -2,6 +2,7 @@
 checks them: its errors name the member (`$.usage[0].calls`) and the expected type.
 """
 
+from array import array
 from datetime import datetime
 from json import dumps, loads
 from typing import Annotated, Any, TypeVar
@@ -63,7 +64,9 @@ def decode_as(line: bytes, wanted: type[T]) -> T:
 
 
 def as_plain(record: Any) -> Json:
-    """A typed record as JSON, in the order of its members; times and bytes stay as they are."""
+    """A typed record as JSON, in the order of its members; times and bytes stay as they are, and
+    arrays become lists.
+    """
     # msgspec would write `Z` for `+00:00`, and bytes as a string.
-    plain: Json = to_builtins(record, builtin_types=(datetime, bytes))
+    plain: Json = to_builtins(record, builtin_types=(datetime, bytes), enc_hook=array.tolist)
     return plain

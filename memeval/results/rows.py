@@ -8,12 +8,14 @@ They contain no metrics: these are computed from rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from array import array
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from memeval.records import Count, Finite, IngestHealth, OperationKind, Status, Usage
 from memeval.results.fields import Json, Number, as_plain, read_as
@@ -21,7 +23,10 @@ from memeval.results.steps import AgentStep, by_reference
 
 INGEST_PREFIX = "ingest "
 """Prefix of the ids of ingest rows."""
-Ranking = tuple[Count | tuple[Count, ...], ...]
+Ranking = Sequence[Count | tuple[Count, ...]]
+"""For each chunk, the position of its turn in the case, counted from 0, or a tuple of positions if
+it does not cover exactly one turn.
+"""
 
 
 def _no_usage() -> tuple[Usage, ...]:
@@ -130,9 +135,7 @@ class AnswerRow(Struct, frozen=True, omit_defaults=True):
     retrieved.
     """
     ranking: Ranking | None = None
-    """The whole ranking, best first: for each chunk, the position of its turn in the case, counted
-    from 0, or a tuple of positions if it does not cover exactly one turn.
-    """
+    """The whole ranking, best first; an array if each chunk covers one turn."""
     prompt: tuple[SentMessage, ...] = ()
     """The messages that were sent for the answer; empty offline."""
     steps: tuple[AgentStep, ...] = ()
@@ -149,6 +152,14 @@ class AnswerRow(Struct, frozen=True, omit_defaults=True):
     """Which of the values that the question is judged by occur in the memory, by depth: `context`,
     `probe`, `store`. A depth that could not be searched is left out.
     """
+
+    def __post_init__(self) -> None:
+        if self.ranking is None or isinstance(self.ranking, array):
+            return
+
+        # Four bytes a position: an integer object and the reference to it take forty.
+        with suppress(TypeError, OverflowError):
+            force_setattr(self, "ranking", array("I", self.ranking))
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> AnswerRow:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import cast
 
 from msgspec import Struct
 
@@ -52,7 +52,7 @@ class CaseTurns(Struct, frozen=True, dict=True):
         chunks = tuple(ranking)
         # A ranking has hundreds of chunks, mostly of one turn each.
         if set(map(len, chunks)) <= {1}:
-            return tuple(map(position, chain.from_iterable(chunks)))
+            return array("I", map(position, chain.from_iterable(chunks)))
 
         return tuple(
             position(chunk[0]) if len(chunk) == 1 else tuple(map(position, chunk))
@@ -62,9 +62,9 @@ class CaseTurns(Struct, frozen=True, dict=True):
     def ranking(self, positions: Ranking) -> tuple[tuple[str, ...], ...]:
         """Positions as turn ids. Raises `IndexError` for an unknown position."""
         turn_id = self.ids.__getitem__
-        if set(map(type, positions)) <= {int}:
+        if isinstance(positions, array):
             # `zip` makes tuples of one id each, in C.
-            return tuple(zip(map(turn_id, cast("tuple[int, ...]", positions))))
+            return tuple(zip(map(turn_id, positions)))
 
         return tuple(
             (turn_id(chunk),) if isinstance(chunk, int) else tuple(map(turn_id, chunk))
