@@ -40,8 +40,6 @@ WORDS = {
 
 
 class LabelRow(Struct, frozen=True):
-    """A row of a file of labels."""
-
     where: str
     """Line of the file, for errors."""
     run: str
@@ -161,7 +159,6 @@ class LabelSheet(Struct, frozen=True):
     """Whether the judge's verdict is shown; a person who labels should not see it."""
 
     def with_label(self, key: AnswerKey, label: bool) -> LabelSheet:
-        """The sheet with one more label."""
         return replace(self, labels={**self.labels, key: label})
 
     def write(self) -> None:

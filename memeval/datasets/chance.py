@@ -19,7 +19,6 @@ def seeded_random(*parts: object) -> Random:
 
 
 def pick(rng: Random, items: Sequence[T]) -> T:
-    """A random item."""
     return items[int(rng.random() * len(items))]
 
 

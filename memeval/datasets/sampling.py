@@ -36,8 +36,6 @@ def side_of(case_id: str) -> str:
 
 
 class PoolQuestion(Struct, frozen=True):
-    """A question that could be drawn."""
-
     question_id: str
     case_id: str
     category: CategoryId

@@ -197,7 +197,6 @@ class Checker:
         return cell_reader(self._cell, self._models.reader, self._cell.config.seed + vote)
 
     async def close(self) -> None:
-        """Closes the memories."""
         for system in self._memories.values():
             await await_value(system.close())
 

@@ -48,8 +48,6 @@ _Proposals = list[tuple[QuestionSlot, Proposal]]
 
 
 class DraftRequest(Struct, frozen=True):
-    """Questions to be drafted."""
-
     count: int
     """Total number of drafted questions of these cases, including those already in the file."""
     shares: Mapping[str, float]

@@ -112,7 +112,6 @@ class Transport:
             return response.status, response.headers, b"".join(parts)
 
     async def aclose(self) -> None:
-        """Closes the connections."""
         await self._session.close()
 
 

@@ -37,8 +37,6 @@ MOST_KNOWN = 4
 
 
 class PackagedData(Struct, frozen=True):
-    """A data set, read."""
-
     config: RunConfig
     """The config of the run."""
     dataset: Dataset

@@ -51,8 +51,6 @@ AskAgain = Callable[[Run, Sequence[Record]], str]
 
 
 class Level(Struct):
-    """Checks and findings of one level."""
-
     number: int
     did: str = ""
     is_done: bool = True

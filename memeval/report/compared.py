@@ -26,8 +26,6 @@ class DifferenceData(Struct, frozen=True):
 
 
 class ComparisonData(Struct, frozen=True):
-    """Findings of a comparison of the cells."""
-
     metric: str
     unit: str
     sentences: tuple[str, ...]

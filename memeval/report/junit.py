@@ -12,8 +12,6 @@ LONGEST_TEXT = 2000
 
 
 class JunitCase(Struct, frozen=True):
-    """An outcome and its name."""
-
     name: str
     text: str
     problem: str | None = None

@@ -9,8 +9,6 @@ from memeval.records import Count
 
 
 class StepCall(Struct, frozen=True, omit_defaults=True):
-    """One call of a tool and its result."""
-
     name: str
     arguments: str
     """Reference to the arguments as the model wrote them, see `memeval.results.texts`."""

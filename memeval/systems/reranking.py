@@ -22,8 +22,6 @@ OWN = "reranker"
 
 @dataclass(frozen=True)
 class RerankedSettings(SystemSettings):
-    """The settings of a system that reranks."""
-
     reranker: str = field(default=NONE, metadata=ANSWER)
     """Reranker under `reranker=default`: `none`, a name, or a class path."""
 

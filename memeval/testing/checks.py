@@ -28,8 +28,6 @@ from memeval.text.shown import one_line
 
 @dataclass(frozen=True)
 class Check:
-    """A rule and its name."""
-
     name: str
     """As printed."""
     run: Callable[[SystemUnderTest], Awaitable[None]]

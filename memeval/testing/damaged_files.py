@@ -108,8 +108,6 @@ def damaged_bytes(draw: st.DrawFn, content: bytes, *, cut: bool) -> bytes:
 
 @dataclass(frozen=True)
 class ReadOutcome:
-    """The outcome of reading a file."""
-
     questions: int
     notes: tuple[str, ...]
     """Notes of the data set."""

@@ -18,8 +18,6 @@ PAUSE_SHARE = 0.05
 
 @dataclass(frozen=True)
 class Lag:
-    """Lag of one fact."""
-
     seconds: float | None
     """From the end of the ingest to the beginning of the first search that found the fact; None if
     none did in time.

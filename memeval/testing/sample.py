@@ -59,7 +59,6 @@ def sample_case(case_id: str = "sample", sessions: tuple[str, ...] = tuple(_TALK
 
 
 def sample_chunks(case: EvalCase | None = None, granularity: str = "turn") -> list[MemoryChunk]:
-    """The conversation's chunks."""
     return chunks(case or sample_case(), Granularity(granularity))
 
 

@@ -43,8 +43,6 @@ MLFLOW_TABLES = frozenset({"experiments", "runs", "metrics", "params", "tags"})
 
 @dataclass(frozen=True)
 class TrackingStore:
-    """An MLflow tracking store."""
-
     uri: str
     artifacts: str | None
     """Artifact location of new experiments; None if the server decides."""

@@ -16,8 +16,6 @@ def _has_fields(*fields: str) -> Callable[[Mapping[str, Any]], bool]:
 
 
 class Form(Struct, frozen=True):
-    """A file format."""
-
     title: str
     recognises: Callable[[Mapping[str, Any]], bool]
     """Whether a record has this format."""

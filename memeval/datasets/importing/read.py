@@ -68,8 +68,6 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
 
 
 class Imported(Struct, frozen=True, kw_only=True):
-    """The cases of an import."""
-
     form: str
     case: str
     """The unit of a case: a key of the messages, `all` or `window of time`."""

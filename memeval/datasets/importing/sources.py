@@ -49,8 +49,6 @@ WORKBOOK = "xl/workbook.xml"
 
 
 class SourceFile(Struct, frozen=True):
-    """A file of the import."""
-
     path: Path
     """Path that the user named: of a file, an archive or a folder."""
     name: str

@@ -50,8 +50,6 @@ MOST_ROWS = 5_000_000
 
 
 class RawTable(Struct, frozen=True):
-    """A header and its rows."""
-
     names: Sequence[str]
     rows: Iterator[Row]
     path: Path

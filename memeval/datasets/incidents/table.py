@@ -42,8 +42,6 @@ class Incident(Struct, frozen=True):
 
 
 class SourceTable(Struct, frozen=True):
-    """The incidents of a source."""
-
     incidents: tuple[Incident, ...]
     """In the table's order, without duplicates."""
     sha256: str

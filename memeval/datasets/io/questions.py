@@ -123,8 +123,6 @@ def question_entries(case: Place, values: Sequence[Any], wanted: type[Q]) -> lis
 
 
 class QuestionReader(Struct):
-    """Reads the questions of one case."""
-
     case_id: str
     names: CaseNames
     noun: str

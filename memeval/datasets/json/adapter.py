@@ -25,8 +25,6 @@ from memeval.text.shown import in_shell
 
 @dataclass(frozen=True)
 class OwnJsonSettings(DatasetSettings):
-    """Settings of `dataset=json`."""
-
     status: Literal["reviewed", "all"] = at(RUN, "reviewed")
     """`reviewed` asks only questions that people wrote or accepted; `all` also asks unreviewed ones
     that a model drafted. Rejected questions are never asked.

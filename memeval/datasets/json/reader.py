@@ -50,8 +50,6 @@ LONGEST_NAME = 60
 
 
 class FileEntry(Entry, frozen=True, kw_only=True):
-    """The header of a file."""
-
     name: Text | None = None
     cases: list[Any] = field(default_factory=list)
     meta: Any = None

@@ -16,8 +16,6 @@ SPLIT_ANEW = "split the merged set:  --split 0.5"
 
 
 class Changes(Struct, frozen=True, kw_only=True):
-    """The changes from one version to another."""
-
     lists: Mapping[str, Sequence[str]]
     """Names by kind of change, which includes their number. A name is `case_id`, or
     `case_id/question` with the fields that changed.

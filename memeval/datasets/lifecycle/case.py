@@ -81,8 +81,6 @@ class Fact(Struct, frozen=True):
 
 
 class CaseBuilder:
-    """A case under construction."""
-
     def __init__(self, number: int, settings: LifecycleSettings) -> None:
         self.number, self.settings = number, settings
         self.code = language_of(number, settings)

@@ -22,7 +22,6 @@ CHECKS = (
 
 
 def lint_run(material: LintedRun) -> Lint:
-    """Runs all checks on a run."""
     findings: list[Finding] = []
     for check in CHECKS:
         findings += check(material)

@@ -36,7 +36,6 @@ DATE = re.compile(
 
 
 def read_case(sample: Fields, *, captions: bool) -> EvalCase:
-    """One conversation with its questions."""
     case_id = sample.filled("sample_id")
     shown = one_line(case_id, SHOWN)
     talk = sample.member("conversation", f"{shown} conversation")

@@ -19,8 +19,6 @@ REPAIRS: Mapping[str, str] = {
 
 
 class OpsEvalItem(Struct, frozen=True):
-    """One row."""
-
     row_id: str
     domain: str
     question: str

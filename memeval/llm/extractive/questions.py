@@ -105,7 +105,6 @@ _TOPIC = re.compile(r"\b(?:what|which)\b((?: [\w'-]+){1,4})")
 
 @lru_cache(maxsize=4096)
 def analyse(text: str) -> ParsedQuestion:
-    """The analysis of a question's text."""
     lowered = text.lower().replace("’", "'")
     tokens = TOKEN.findall(text.replace("’", "'"))
     capitals = [word for word in tokens[1:] if word[0].isupper() and word not in MONTHS]

@@ -124,8 +124,6 @@ class BoardAnswer(Struct, frozen=True):
 
 
 class BoardQuestion(Struct, frozen=True):
-    """A question with its answers."""
-
     id: str
     category: str
     text: str

@@ -19,8 +19,6 @@ from memeval.text.shown import one_line
 
 
 class Repeat(Struct, frozen=True):
-    """One repeat under way."""
-
     seed: int
     answers: RowStore[AnswerRow | IngestRow]
     verdicts: RowStore[VerdictRow]

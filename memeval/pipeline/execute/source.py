@@ -29,8 +29,6 @@ class CaseAnswers(ABC):
 
 
 class AnswerSource(ABC):
-    """Source of a run's answers."""
-
     @abstractmethod
     def cases(self) -> Iterator[EvalCase]:
         """The cases, with the questions that this run asks."""

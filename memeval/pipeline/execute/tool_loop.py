@@ -86,8 +86,6 @@ class ToolLimits(Struct, frozen=True):
 
 
 class CallRecord(Struct, frozen=True):
-    """One call and its result."""
-
     name: str
     arguments: str
     """As the model wrote them."""

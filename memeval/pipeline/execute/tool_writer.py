@@ -53,8 +53,6 @@ def _same_top_k(system: MemorySystem) -> Iterator[None]:
 
 
 class CaseWriter:
-    """Writes the memory of one case."""
-
     def __init__(
         self,
         watched: Watched,

@@ -128,8 +128,6 @@ class SentTexts(TextStore):
 
 
 class SentProgress(Progress):
-    """Progress that is sent."""
-
     def __init__(self, send: Send) -> None:
         self._send = send
 

@@ -28,8 +28,6 @@ _CALLS = dict.fromkeys(("answer", "probe", "tools", "tool search_memory"), "reca
 
 
 class SystemCall(Struct):
-    """One call under way."""
-
     case_id: str
     owner: Any
     """The system, or its class before there is a system."""

@@ -31,8 +31,6 @@ def has_score(cell: Cell) -> bool:
 
 
 class Figures(Struct, frozen=True):
-    """The figures of a cell."""
-
     metrics: Metrics
     repeats: tuple[RepeatResult, ...]
     categories: tuple[CategoryResult, ...]

@@ -102,8 +102,6 @@ def identity(cell: Cell) -> dict[str, Any]:
 
 
 class EarlierRun(Struct, frozen=True):
-    """Results of an earlier run of a cell."""
-
     summary: RunSummary | None = None
     """Its summary, if it is complete and needs no retries."""
     damage: tuple[str, ...] = ()

@@ -31,8 +31,6 @@ OFFLINE = ("tfidf", NO_RERANKER)
 
 
 class CalledModel(Struct, frozen=True):
-    """A model that a cell calls."""
-
     part: str
     """Path of the model's settings."""
     model: str
@@ -57,7 +55,6 @@ def called_models(cell: Cell, more: Sequence[str] = ()) -> Iterator[CalledModel]
 
 
 def calls_package_models(cell: Cell) -> bool:
-    """Whether the cell calls a model of a package."""
     return bool(package_models(cell.config.llm, _roles(cell)))
 
 

@@ -78,8 +78,6 @@ def verify_run(folder: Path) -> Verified:
 
 
 class FolderCheck:
-    """One check of one run folder."""
-
     def __init__(self, folder: Path, *, brings_prices: bool = False) -> None:
         """With `brings_prices`, the prices in use are the run's own."""
         self.brings_prices = brings_prices

@@ -80,8 +80,6 @@ class QuestionData(Struct, frozen=True):
 
 
 class PageData(Struct, frozen=True):
-    """Everything that the page shows."""
-
     title: str
     dataset: str
     sentences: tuple[str, ...]

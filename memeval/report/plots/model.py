@@ -74,8 +74,6 @@ class MatrixCell(Struct, frozen=True):
 
 
 class PlotText(Struct, frozen=True):
-    """Words inside a plot."""
-
     x: float
     y: float
     text: str

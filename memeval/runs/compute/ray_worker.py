@@ -19,8 +19,6 @@ PATH_VARIABLES = ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR")
 
 @dataclass(frozen=True)
 class BeginReply:
-    """Reply of a worker to `begin`."""
-
     node: str
     host: str
     problem: str = ""

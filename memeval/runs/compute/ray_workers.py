@@ -56,8 +56,6 @@ The path of a socket, 85 characters longer, may have 107, on macOS 103; its TMPD
 
 @dataclass(frozen=True)
 class RaySettings:
-    """Settings of a sweep on a cluster."""
-
     address: str | None
     """HOST:PORT of a running cluster, or `auto` for the one on this machine; None starts one."""
     workers: int | None
@@ -145,8 +143,6 @@ class Cluster:
 
 
 class _RayWorker(RemoteWorker):
-    """One worker."""
-
     def __init__(self, actor: Any, position: int, ahead_s: float) -> None:
         """`position` is its index among those that share a limit; `ahead_s` is how far this
         process's clock is ahead of the worker's.
@@ -190,8 +186,6 @@ class _RayWorker(RemoteWorker):
 
 
 class RayWorkers:
-    """The workers of a sweep."""
-
     def __init__(
         self,
         cluster: Cluster,

@@ -109,8 +109,6 @@ def may_fork() -> bool:
 
 
 class Workers:
-    """The worker processes of a sweep."""
-
     def __init__(self, planned: Mapping[int, PlannedCell], processes: int, callers: int) -> None:
         """Forks the process that forks the workers: call it before any thread is started.
 
@@ -261,8 +259,6 @@ class _Pool:
 
 
 class _ForkedWorker(RemoteWorker):
-    """One worker process."""
-
     def __init__(self, connection: Connection, is_news: Callable[[str], bool]) -> None:
         """`is_news` says whether a message is to be shown."""
         super().__init__()

@@ -36,8 +36,6 @@ FEWEST = 5
 
 
 class StageCount(Struct):
-    """Progress of a stage."""
-
     total: int = 0
     done: int = 0
     """Items that ended, with or without a result."""

@@ -31,8 +31,6 @@ NEW_THREAD = "recall.scope=thread recalls nothing, because every question opens 
 
 @dataclass(frozen=True)
 class RecallSettings:
-    """Settings `recall.*`."""
-
     top_k: int | None = field(default=None, metadata=ANSWER | POSITIVE)
     """Chunks recalled, not counting neighbours; None uses the cell's top_k, which is always the
     upper limit.

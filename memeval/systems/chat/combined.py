@@ -9,8 +9,6 @@ from memeval.systems.chat.working_form import WorkingMemorySettings
 
 @dataclass(frozen=True)
 class CombinedSettings(SystemSettings):
-    """Settings of `combined`."""
-
     last_messages: int = field(default=20, metadata=ANSWER | POSITIVE)
     """Newest chunks of all sessions that are shown; top_k does not limit them."""
     recall: RecallSettings = field(

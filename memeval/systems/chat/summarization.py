@@ -34,8 +34,6 @@ SUMMARY_FILE = "summary.json"
 
 @dataclass(frozen=True)
 class SummarizationSettings(SystemSettings):
-    """Settings of `summarization`."""
-
     summary_tokens: int = field(default=512, metadata=INGEST | POSITIVE)
     """Maximum tokens of the summary, counted offline; a longer reply is cut after a sentence."""
     batch_tokens: int = field(default=8000, metadata=INGEST | POSITIVE)

@@ -35,8 +35,6 @@ class ChunkLine(Struct, frozen=True):
 
 
 class LocatedQuote(Struct, frozen=True):
-    """A quote with its position."""
-
     line: ChunkLine
     quote: str
     """Verbatim."""

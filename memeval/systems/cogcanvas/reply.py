@@ -14,8 +14,6 @@ _BETWEEN = re.compile(r"[, \t\r\n]*")
 
 
 class ItemsReply(Struct, frozen=True):
-    """The items of a model's reply."""
-
     items: tuple[Any, ...]
     """The complete members of its list."""
     closed: bool

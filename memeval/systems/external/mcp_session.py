@@ -33,8 +33,6 @@ CLOSE_S = 10.0
 
 
 class ToolReply(Struct, frozen=True):
-    """The result of a tool."""
-
     texts: tuple[str, ...]
     """Its text blocks."""
     structured: Any

@@ -176,8 +176,6 @@ class _Streams(SubprocessStreamProtocol):
 
 
 class Program:
-    """A program that was started."""
-
     def __init__(self, process: StreamsOfProcess, streams: _Streams) -> None:
         assert process.stdin and process.stdout and process.stderr, "it was started with pipes"
         self._input, self._output, self._errors = process.stdin, process.stdout, process.stderr

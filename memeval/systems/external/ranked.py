@@ -81,8 +81,6 @@ def read_rows(
 
 
 class RankedItem(Struct, frozen=True):
-    """One result."""
-
     text: Annotated[str, Meta(max_length=LONGEST_TEXT)] | None = None
     """None shows the text of the turns in `turn_ids`."""
     turn_ids: Annotated[tuple[str, ...], Meta(max_length=MOST_RESULTS)] | None = None

@@ -78,8 +78,6 @@ def check_pattern(option: str, pattern: str | None) -> None:
 
 @dataclass(frozen=True)
 class ServedSettings(SystemSettings):
-    """Settings of all served memories."""
-
     is_served: ClassVar[bool] = True
     batch_size: int = field(default=32, metadata=INGEST | POSITIVE)
     """Chunks per request."""

@@ -68,8 +68,6 @@ MOST_CHARACTERS = 70_000
 
 @dataclass(frozen=True)
 class LightSettings(SystemSettings):
-    """Settings of `light`."""
-
     fact_tokens: int = field(default=512, metadata=INGEST | POSITIVE)
     """Maximum tokens of the facts and the summary by which a pair is indexed."""
     note_tokens: int = field(default=256, metadata=INGEST | POSITIVE)

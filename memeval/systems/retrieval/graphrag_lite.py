@@ -30,8 +30,6 @@ STAND_INS = 3
 
 @dataclass(frozen=True)
 class GraphRagSettings(SystemSettings):
-    """Settings of `graphrag_lite`."""
-
     show_window: bool = field(default=False, metadata=ANSWER)
     """Whether to also show the agent's window, which is everything before any compression."""
     entities: Literal["rules", "model"] | None = field(default=None, metadata=INGEST)
