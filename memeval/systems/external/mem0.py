@@ -2,9 +2,6 @@
 hosted API.
 """
 
-import asyncio
-import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,9 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from memeval.errors import MemevalError, StorageError, require_library
+from memeval.errors import UserError, require_library
 from memeval.llm.keys import key_of
-from memeval.llm.metering import current_ledger
 from memeval.records import (
     Answer,
     CorrectRequest,
@@ -24,8 +20,6 @@ from memeval.records import (
     MemoryChunk,
     Query,
     Retrieved,
-    Role,
-    Usage,
     format_time,
 )
 from memeval.retrieval.dense import embed
@@ -40,24 +34,18 @@ from memeval.systems.base import (
     SystemContext,
     SystemSettings,
 )
-from memeval.systems.chunk_file import iso_time, read_chunks, read_state, write_chunks, write_state
+from memeval.systems.chunk_file import read_chunks, read_state, write_chunks, write_state
 from memeval.systems.external.mem0_cloud import HOST, CloudMemory
 from memeval.systems.external.mem0_library import (
-    Mem0Bridge,
     check_graph,
     describe_search,
     has_entities,
-    new_memory,
     prepare_import,
 )
+from memeval.systems.external.mem0_memory import LibraryMemory
 from memeval.systems.forgetting import correct_in, forget_in
-from memeval.text.shown import one_line
-
-_log = logging.getLogger(__name__)
 
 ROWS_FILE, VECTORS_FILE = "memories.json", "memories.npy"
-OWN_USER = "case"
-"""mem0's id of a case's only user: the case's own id differs at each of its checkpoints."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +85,7 @@ class Mem0(RecallSystem):
 
     settings_type = Mem0Settings
     settings: Mem0Settings
-    _memory: Any = None
+    _library: LibraryMemory | None = None
     _cloud: CloudMemory | None = None
 
     def __init__(self, settings: Mem0Settings, parts: SystemContext) -> None:
@@ -107,7 +95,6 @@ class Mem0(RecallSystem):
             host = settings.host or HOST
             self._key = key_of(settings.api_key_env, host, "system=mem0 system.mode=cloud")
 
-        self._searching = asyncio.Lock()
         self.reset()
 
     @classmethod
@@ -141,15 +128,15 @@ class Mem0(RecallSystem):
     def uses_llm_at_ingest(cls, settings: Any) -> bool:
         return bool(settings.infer and settings.mode == "library")
 
+    @property
+    def _memory(self) -> LibraryMemory | CloudMemory | None:
+        return self._cloud or self._library
+
     def reset(self) -> None:
         self.close()
         self._chunks: list[MemoryChunk] = []
         self._added = self._loaded = 0
-        self._ids: list[str] = []
-        # Texts that are stored, each with mem0's id of its user.
-        self._texts: set[tuple[str, str]] = set()
         self._lost: set[int] = set()
-        self._bridge: Mem0Bridge | None = None
 
     async def ingest(self, chunk: MemoryChunk) -> None:
         self._chunks.append(chunk)
@@ -160,99 +147,97 @@ class Mem0(RecallSystem):
             return
 
         texts = [chunk.text for chunk in self._chunks]
-        embedder = self.parts.embedder.fitted(texts)
-        if self._bridge is not None:
-            bridge = self._move(self._bridge, embedder)
-        else:
-            bridge = self._begin(embedder, texts)
-
         new = texts[self._added :]
-        if new and not self.settings.infer and not bridge.known:
-            vectors = self.parts.run_sync(embed(embedder, new))
-            bridge.known = dict(zip(new, vectors, strict=True))
+        embedder = self.parts.embedder.fitted(texts)
+        if self._library is None:
+            memory = self._begin(embedder, new)
+        else:
+            memory = self._move(self._library, embedder)
+            if not self.settings.infer:
+                memory.known = self._embed(embedder, new)
 
         for number in range(self._added, len(self._chunks)):
-            chunk = self._chunks[number]
-            bridge.observed = chunk.time
-            try:
-                is_whole = self._add(chunk, bridge)
-            except Exception as error:
-                if bridge.failure is not None:
-                    raise bridge.failure from error
-                raise
-
-            if bridge.failure is not None:
-                raise bridge.failure
-            if not is_whole:
+            if not memory.add(self._chunks[number]):
                 self._lost.add(number)
 
         self._added = len(self._chunks)
         # The vectors of a whole conversation need not be kept in memory.
-        bridge.known = {}
+        memory.known = {}
 
-    def _begin(self, embedder: Embedder, texts: Sequence[str]) -> Mem0Bridge:
+    def _begin(self, embedder: Embedder, texts: Sequence[str]) -> LibraryMemory:
         """Opens the empty memory of a case."""
         # mem0's store needs a width, which is known once something has been embedded. Verbatim, all
         # vectors are computed in one batch. With extraction the stored texts are not known yet.
-        first = texts[:1] if self.settings.infer else texts
-        width, vectors = embedder.width, None
-        if first:
-            vectors = self.parts.run_sync(embed(embedder, first))
-            width = vectors.shape[1]
+        known = self._embed(embedder, texts[:1] if self.settings.infer else texts)
+        memory = self._open(embedder, len(known[texts[0]]) if known else embedder.width)
+        if not self.settings.infer:
+            memory.known = known
 
-        bridge = self._open(embedder, width)
-        if vectors is not None and not self.settings.infer:
-            bridge.known = dict(zip(first, vectors, strict=True))
+        return memory
 
-        return bridge
+    def _embed(self, embedder: Embedder, texts: Sequence[str]) -> dict[str, Any]:
+        if not texts:
+            return {}
 
-    def _move(self, before: Mem0Bridge, embedder: Embedder) -> Mem0Bridge:
+        vectors = self.parts.run_sync(embed(embedder, texts))
+        return dict(zip(texts, vectors, strict=True))
+
+    def _move(self, before: LibraryMemory, embedder: Embedder) -> LibraryMemory:
         """Copies the stored entries into a new memory, whose embedder was fitted again.
 
         So a memory continues the same way whether it was saved in between or not: for the next
         extraction, mem0 keeps its latest messages, which are not saved.
         """
-        rows = self._rows()
-        payloads, texts, vectors = [], [], []
-        self._texts = set()
-        for row in rows:
+        ids, payloads, vectors = [], [], []
+        for row in before.rows():
+            ids.append(str(row.id))
             payloads.append(row.payload)
-            texts.append(row.payload["data"])
             vectors.append(row.vector)
-            self._texts.add((row.payload["user_id"], row.payload["data"]))
 
-        width = len(rows[0].vector) if rows else embedder.width
-        bridge = self._open(embedder, width)
+        memory = self._open(embedder, len(vectors[0]) if vectors else embedder.width)
         if embedder is not before.embedder:
-            vectors = bridge.vectors_of(texts)
+            vectors = memory.vectors_of([payload["data"] for payload in payloads])
 
-        bridge.unparsed = before.unparsed
-        self._insert(vectors, payloads)
-        return bridge
+        memory.unparsed = before.unparsed
+        memory.insert(ids, payloads, vectors)
+        return memory
 
-    def _insert(self, vectors: Sequence[Sequence[float]], payloads: Sequence[Any]) -> None:
-        """Stores earlier entries again, under their ids."""
-        if self._ids:
-            ids = list(self._ids)
-            self._memory.vector_store.insert(vectors=vectors, payloads=payloads, ids=ids)
+    def _open(self, embedder: Embedder, width: int) -> LibraryMemory:
+        """Opens an empty memory over an embedder that was fitted on the chunks."""
+        self.close()
+        infer = bool(self.settings.infer)
+        self._library = LibraryMemory(embedder, self.parts, width, infer=infer)
+        return self._library
+
+    def _upload(self) -> None:
+        prepare_import()
+        if self._cloud is None:
+            self._cloud = CloudMemory(self.settings.host or HOST, self._key, self.parts.case_id)
+
+        try:
+            self._cloud.add(self._chunks[self._added :], infer=bool(self.settings.infer))
+        except BaseException:
+            # The engine closes only a memory that was built completely.
+            self.close()
+            raise
+
+        self._added = len(self._chunks)
 
     def forget(self, request: ForgetRequest) -> int:
         """Deletes the memories that the request covers, with mem0's own `delete`."""
-        if self._cloud is not None:
-            return forget_in(self._cloud.texts(), request, self._cloud.delete)
+        memory = self._memory
+        if memory is None:
+            return 0
 
-        return forget_in(self._texts_of(request.user), request, self._delete)
-
-    def _delete(self, name: str) -> None:
-        self._memory.delete(name)
-        self._ids.remove(name)
+        return forget_in(memory.texts(request.user), request, memory.delete)
 
     def correct(self, request: CorrectRequest) -> int:
         """Replaces the old value in the memories that contain it, with mem0's own `update`."""
-        if self._cloud is not None:
-            return len(correct_in(self._cloud.texts(), request, self._cloud.update))
+        memory = self._memory
+        if memory is None:
+            return 0
 
-        return len(correct_in(self._texts_of(request.user), request, self._memory.update))
+        return len(correct_in(memory.texts(request.user), request, memory.update))
 
     def health(self) -> IngestHealth | None:
         """Counts as lost the chunks of which a memory, or the model's reply, was lost."""
@@ -266,117 +251,24 @@ class Mem0(RecallSystem):
 
     def dump(self) -> list[DumpItem] | None:
         """The extracted memories. Chunks that were stored verbatim are not mem0's own work."""
-        if self._memory is None or not self.settings.infer:
+        if self._library is None or not self.settings.infer:
             return None
 
         items: list[DumpItem] = []
-        for row in self._rows():
+        for row in self._library.rows():
             text, turn_ids = row.payload["data"], list(row.payload["turn_ids"])
             time = row.payload["date"]
             items.append({"kind": "fact", "text": text, "turn_ids": turn_ids, "time": time})
 
         return items
 
-    def _upload(self) -> None:
-        prepare_import()
-        new = self._chunks[self._added :]
-        if self._cloud is None:
-            # mem0 refuses ids with spaces.
-            case = re.sub(r"[^A-Za-z0-9_.-]+", "-", self.parts.case_id) or OWN_USER
-            self._cloud = CloudMemory(self.settings.host or HOST, self._key, case)
-
-        try:
-            self._cloud.add(new, infer=bool(self.settings.infer))
-        except BaseException:
-            # The engine closes only a memory that was built completely.
-            self.close()
-            raise
-
-        self._added = len(self._chunks)
-        self._meter_unreported(Role.INGEST, len(new))
-
-    def _meter_unreported(self, role: Role, calls: int) -> None:
-        """Meters calls whose tokens the host does not report. Unknown is not zero."""
-        if calls:
-            usage = Usage(role, model="mem0", provider="mem0", calls=calls)
-            current_ledger().usages.append(usage)
-
-    def _open(self, embedder: Embedder, width: int) -> Mem0Bridge:
-        """Opens an empty mem0 memory over an embedder that was fitted on the chunks."""
-        self.close()
-        self._bridge = Mem0Bridge(embedder, self.parts, width)
-        # The width is 0 if there is no text. Then nothing will be stored, and any width works.
-        self._memory = new_memory(self._bridge, width or 1)
-        return self._bridge
-
-    def _add(self, chunk: MemoryChunk, bridge: Mem0Bridge) -> bool:
-        """Adds a chunk; returns whether every memory of it is stored."""
-        bridge.expected, bridge.readable = (), True
-        self._store(chunk.text, chunk, infer=bool(self.settings.infer))
-        wanted: Sequence[str] = bridge.expected
-        # mem0 silently drops a memory whose vector could not be computed or that its store refused.
-        # Such a memory is added a second time.
-        user = chunk.user or OWN_USER
-        missing = [text for text in dict.fromkeys(wanted) if (user, text) not in self._texts]
-        for text in missing:
-            try:
-                self._store(text, chunk, infer=False)
-            except StorageError:
-                raise
-            # mem0 may raise anything, and the caller counts the loss.
-            except Exception as error:  # noqa: BLE001
-                _log.warning("mem0 lost a memory: %s", one_line(error))
-
-        return bridge.readable and all((user, text) in self._texts for text in missing)
-
-    def _store(self, text: str, chunk: MemoryChunk, *, infer: bool) -> None:
-        """Adds a text to mem0 and notes the memories that mem0 stored."""
-        date = iso_time(chunk.time)
-        # Without `created_at`, mem0 would write today's date.
-        metadata = {"turn_ids": list(chunk.turn_ids), "date": date, "created_at": date or "unknown"}
-        self._memory.vector_store.keeps_users = bool(chunk.user)
-        user = chunk.user or OWN_USER
-        try:
-            added = self._memory.add(text, user_id=user, metadata=metadata, infer=infer)
-        except Exception as error:
-            # mem0 wraps the error that the model raised.
-            if isinstance(error.__cause__, MemevalError):
-                raise error.__cause__ from error
-
-            raise
-
-        self._ids += [row["id"] for row in added["results"] if row["id"] not in self._ids]
-        self._texts.update((user, row["memory"]) for row in added["results"])
-
     async def recall(self, query: Query, depth: int) -> list[Retrieved]:
         text = query.text.strip()
-        if self._cloud is not None:
-            if not text or not self._chunks:
-                return []
-
-            hits = await self._cloud.search(text, depth, self.settings.threshold)
-            self._meter_unreported(Role.EMBED, 1)
-            return list(map(self._entry, hits))
-
-        if not text or not self._ids or self._bridge is None:
+        if self._memory is None or not text or not self._chunks:
             return []
 
-        own = current_ledger().own
-        with own.computing():
-            vector = await self._bridge.query_vector(text)
-
-        # The bridge keeps the vector of one query, so searches run one after the other.
-        with own.excluded():
-            async with self._searching:
-                self._bridge.known = {text: vector}
-                result = await own.in_worker(self._search, text, depth, query.user)
-
-        return list(map(self._entry, result["results"]))
-
-    def _search(self, text: str, depth: int, user: str) -> Any:
-        self._memory.vector_store.keeps_users = bool(user)
-        filters, threshold = {"user_id": user or OWN_USER}, self.settings.threshold
-        return self._memory.search(text, filters=filters, top_k=depth, threshold=threshold)
+        hits = await self._memory.search(text, depth, self.settings.threshold, query.user)
+        return list(map(self._entry, hits))
 
     def _entry(self, row: Mapping[str, Any]) -> Retrieved:
         metadata, text = row["metadata"], row["memory"]
@@ -399,8 +291,8 @@ class Mem0(RecallSystem):
             return {"mem0_mode": "cloud", "mem0_usage": "not reported by the host"}
 
         notes: dict[str, Any] = {"mem0_search": describe_search()}
-        if self._bridge and self._bridge.unparsed:
-            notes["mem0_unparsed_replies"] = self._bridge.unparsed
+        if self._library and self._library.unparsed:
+            notes["mem0_unparsed_replies"] = self._library.unparsed
 
         return notes
 
@@ -410,35 +302,17 @@ class Mem0(RecallSystem):
         if has_entities():
             raise NotImplementedError("mem0's entity store can't be saved")
 
+        assert self._library is not None
         memories, vectors = [], []
-        for row in self._rows():
+        for row in self._library.rows():
             memories.append({"id": str(row.id), "payload": row.payload})
             vectors.append(row.vector)
 
-        unparsed = self._bridge.unparsed if self._bridge else 0
-        write_state(folder / ROWS_FILE, {"unparsed": unparsed, "memories": memories})
+        state = {"unparsed": self._library.unparsed, "memories": memories}
+        write_state(folder / ROWS_FILE, state)
         matrix = np.array(vectors, dtype=np.float32)
         np.save(folder / VECTORS_FILE, matrix, allow_pickle=False)
         write_chunks(folder, self._chunks)
-
-    def _rows(self) -> list[Any]:
-        """The rows of mem0's store, in the order in which they were added."""
-        store = self._memory.vector_store
-        # Without the sparse vectors of the keyword search, which mem0 computes from the texts.
-        rows = store.client.retrieve(
-            store.collection_name, self._ids, with_payload=True, with_vectors=[""]
-        )
-        by_id = {str(row.id): row for row in rows}
-        return [by_id[name] for name in self._ids]
-
-    def _texts_of(self, user: str) -> dict[str, str]:
-        """The texts of a user's memories, by mem0's ids."""
-        texts = {}
-        for row in self._rows():
-            if row.payload["user_id"] == (user or OWN_USER):
-                texts[str(row.id)] = row.payload["data"]
-
-        return texts
 
     def load(self, folder: Path) -> None:
         self.reset()
@@ -447,24 +321,19 @@ class Mem0(RecallSystem):
         memories = state["memories"]
         vectors = load_vectors(folder / VECTORS_FILE, len(memories), "memories")
         embedder = self.parts.embedder.fitted([chunk.text for chunk in self._chunks])
-        width = vectors.shape[1] if memories else embedder.width
-        bridge = self._open(embedder, width)
-        bridge.unparsed = state["unparsed"]
+        memory = self._open(embedder, vectors.shape[1] if memories else embedder.width)
+        memory.unparsed = state["unparsed"]
 
-        payloads, self._ids = [], []
+        ids, payloads = [], []
         for row in memories:
+            ids.append(row["id"])
             payloads.append(row["payload"])
-            self._ids.append(row["id"])
 
         self._added = self._loaded = len(self._chunks)
-        self._insert(vectors.tolist(), payloads)
+        memory.insert(ids, payloads, vectors.tolist())
 
     def close(self) -> None:
         if self._memory is not None:
-            self._memory.vector_store.client.close()
             self._memory.close()
 
-        if self._cloud is not None:
-            self._cloud.close()
-
-        self._memory = self._cloud = None
+        self._library = self._cloud = None

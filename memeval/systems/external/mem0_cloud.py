@@ -1,6 +1,7 @@
 """One case's memories at mem0's hosted API, through mem0's own client."""
 
 import json
+import re
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 from memeval.config.checks import check_address
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import current_ledger
-from memeval.records import MemoryChunk
+from memeval.records import MemoryChunk, Role, Usage
 from memeval.systems.external.remote import Leftover, fault, note_answer, pool
 from memeval.text.shown import one_line
 
@@ -42,7 +43,9 @@ class CloudMemory:
         self, host: str, key: str, case: str, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self._host, self._sleep = host, sleep
-        self.user = f"memeval-{case}-{uuid.uuid4().hex[:12]}"
+        # mem0 refuses ids with spaces.
+        name = re.sub(r"[^A-Za-z0-9_.-]+", "-", case) or "case"
+        self.user = f"memeval-{name}-{uuid.uuid4().hex[:12]}"
         self._client = _connect(host, key)
         self._leftover = Leftover(
             self, f"mem0 user {self.user} at {host}", _delete, self._client, self.user
@@ -63,6 +66,8 @@ class CloudMemory:
 
         for event in under_way:
             self._wait(event)
+        if chunks:
+            _meter(Role.INGEST, len(chunks))
 
     def _wait(self, event: str) -> None:
         waited, pause = 0.0, FIRST_POLL_S
@@ -92,8 +97,8 @@ class CloudMemory:
 
         return str(ask().get("status"))
 
-    def texts(self) -> dict[str, str]:
-        """The texts of all memories of the user, by their ids."""
+    def texts(self, user: str) -> dict[str, str]:
+        """The texts of all memories, by their ids. A case at the host has only one user."""
         texts: dict[str, str] = {}
         asked = {"filters": {"user_id": self.user}, "page_size": PAGE_SIZE}
         for page in count(1):
@@ -110,13 +115,17 @@ class CloudMemory:
     def update(self, name: str, text: str) -> None:
         self._try(partial(self._client.update, name, text=text))
 
-    async def search(self, text: str, top_k: int, threshold: float) -> list[dict[str, Any]]:
+    async def search(
+        self, text: str, top_k: int, threshold: float, user: str
+    ) -> list[dict[str, Any]]:
         """Memories, best first: `memory`, `score` and `metadata`.
 
         The metadata has the `turn_ids` and the `date` of the chunk that a memory came from.
         """
         own, threads = current_ledger().own, pool("mem0", self._host)
-        return await own.in_pool(threads, self._search, text, top_k, threshold)
+        hits = await own.in_pool(threads, self._search, text, top_k, threshold)
+        _meter(Role.EMBED, 1)
+        return hits
 
     def _search(self, text: str, top_k: int, threshold: float) -> list[dict[str, Any]]:
         filters = {"user_id": self.user}
@@ -156,6 +165,19 @@ class CloudMemory:
     def close(self) -> None:
         """Deletes the user and all memories, without waiting for it."""
         self._leftover.discard()
+
+
+def _meter(role: Role, calls: int) -> None:
+    """Meters calls whose tokens the host does not report. Unknown is not zero."""
+    usage = Usage(
+        role=role,
+        model="mem0",
+        provider="mem0",
+        prompt_tokens=None,
+        completion_tokens=None,
+        calls=calls,
+    )
+    current_ledger().usages.append(usage)
 
 
 def _date_fields(chunk: MemoryChunk) -> dict[str, Any]:
