@@ -157,7 +157,7 @@ def describe(info: DatasetInfo) -> str:
     """A data set in a few lines."""
     lines = [
         f"{info.name}: {info.title}",
-        _whereabouts(info),
+        _availability(info),
         f"  licence:  {info.licence}",
         f"  size:     {_size(info)}",
     ]
@@ -168,7 +168,7 @@ def describe(info: DatasetInfo) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _whereabouts(info: DatasetInfo) -> str:
+def _availability(info: DatasetInfo) -> str:
     """Whether it is on this machine, completely or in part, or else how to get it."""
     if not info.file:
         how = "generated" if info.name in DATASETS else "read by its package"

@@ -41,7 +41,7 @@ def review_in_terminal(opened: ReviewFile) -> None:
 
         try:
             seconds = min(time.monotonic() - since, LONGEST_S)
-            now = _act(opened, questions, place, key, seconds)
+            now = _handle_key(opened, questions, place, key, seconds)
         except UserError as error:
             # A mistake, or a question that was changed elsewhere, does not end the review.
             print(f"  not saved: {one_line(error, 1000)}")
@@ -94,7 +94,7 @@ def next_undecided(questions: Sequence[ShownQuestion], place: int) -> int:
     return max(place, 0)
 
 
-def _act(
+def _handle_key(
     opened: ReviewFile, questions: Sequence[ShownQuestion], place: int, key: str, seconds: float
 ) -> int:
     """Performs the action of a key. Returns the position of the question to show next."""

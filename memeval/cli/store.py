@@ -132,7 +132,7 @@ def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
     needed = _read_needs(items)
     removals = choose_removals(items, needed, rules, now)
     if needed.unknown:
-        _say_what_is_unknown(needed)
+        _report_unknown(needed)
 
     of_any_age = choose_removals(items, needed, replace(rules, unneeded_s=0.0), now)
     young = len(of_any_age) - len(removals)
@@ -180,7 +180,7 @@ def _remove_all(removals: Sequence[Removal], home: Home, now: float, *, do_it: b
     return failed
 
 
-def _say_what_is_unknown(needed: Needed) -> None:
+def _report_unknown(needed: Needed) -> None:
     names = some_of([one_line(path.name, 40) for path in needed.unknown], NAMED)
     print(
         f"run.json of {names} can't be read, or names no keys: rows and memories are kept, "

@@ -59,13 +59,13 @@ def compare_runs(
 
     allowed = _overridden_kinds(force=force, common=common)
     pairs = _pairs(len(runs), baseline, all_pairs=all_pairs, steps=steps)
-    kept, refusals = _admit(pairs, runs, scores, metric, allowed)
+    kept, refusals = _comparable_pairs(pairs, runs, scores, metric, allowed)
     if left_out:
         only = f"only the {asked - left_out:,} of {asked:,} questions with the same wording"
         kept = {pair: (*reasons, only) for pair, reasons in kept.items()}
 
     def may_be_compared(first: int, second: int) -> bool:
-        return not _admit([(first, second)], runs, scores, metric, allowed)[1]
+        return not _comparable_pairs([(first, second)], runs, scores, metric, allowed)[1]
 
     differences = adjusted(_differences(kept, runs, scores, metric, sent), scores)
     letters = letters_of(differences, scores, may_be_compared)
@@ -131,7 +131,7 @@ def _pairs(count: int, baseline: int, *, all_pairs: bool, steps: bool) -> list[P
     return [(number, baseline) for number in range(count) if number != baseline]
 
 
-def _admit(
+def _comparable_pairs(
     pairs: Sequence[Pair],
     runs: Sequence[Run],
     scores: Sequence[RunScores],

@@ -49,7 +49,7 @@ class _Work:
         """Ends the work, unless it is ending."""
         if not self.stopped.done():
             self.stopped.set_result(error)
-            in_flight.hold_back(self)
+            in_flight.hold_requests(self)
 
 
 _current: ContextVar[_Work | None] = ContextVar("_current", default=None)
@@ -139,10 +139,10 @@ class Breaker(Struct):
             if task.cancelled() or (refused and task.exception() is None):
                 raise reason
 
-        in_flight.hold_back(unit)
+        in_flight.hold_requests(unit)
         return task.result()
 
-    async def knock(self) -> None:
+    async def check_connections(self) -> None:
         """Tries a connection to each URL to be called, before anything is paid for."""
         if not self._untried:
             return

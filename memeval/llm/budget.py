@@ -73,15 +73,15 @@ class Budget:
         """The maximum cost of the call that did not fit."""
 
     @property
-    def is_spent(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether a call did not fit, so that the work is being stopped."""
         return self._stopped.is_set()
 
     async def enter(self, most: Amount) -> None:
         """Reserves the maximum cost of a call; waits until it fits, or until cancelled."""
         # Once the budget is spent, no call may start, even if it fits: the work is being cancelled.
-        while self.is_spent or self.limits.exceeded(self.spent + self._held + most) is not None:
-            if not self._under_way and not self.is_spent:
+        while self.is_exhausted or self.limits.exceeded(self.spent + self._held + most) is not None:
+            if not self._under_way and not self.is_exhausted:
                 self._refused = most
                 self._stopped.set()
 

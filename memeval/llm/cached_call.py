@@ -50,7 +50,7 @@ class _Stored:
         try:
             await self._cache.call(lambda: self._put_all(values, tokens))
         except StorageError as error:
-            in_flight.lose()
+            in_flight.count_lost()
             self._lose_store(error)
             raise
 

@@ -149,7 +149,7 @@ class Endpoint:
         most = NOTHING if self._budget is None else most_of(body, len(content), self._provider)
         call = _Call(budget=self._budget, most=most)
         address, asked = self.settings.base_url, f"{path} {body.get('model', '')}"
-        await self._breaker.knock()
+        await self._breaker.check_connections()
         try:
             reply = await self._post(lambda: self._try(path, content, read, most_bytes), call)
             if self._budget is not None:
@@ -224,7 +224,7 @@ class Endpoint:
                 outcome = await attempt()
                 # After a setback the slot is kept, so waiting calls first see its effects.
                 if not isinstance(outcome, Setback):
-                    await slot.pass_on()
+                    await slot.release_early()
 
                 call.is_out = False
 

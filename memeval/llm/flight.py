@@ -82,12 +82,14 @@ class Flights(Generic[T]):
             self._under_way |= dict.fromkeys(batch, flight)
 
         if len(batches) == 1:
-            return await self._fly(batches[0], flights[0], look, ask)
+            return await self._request_batch(batches[0], flights[0], look, ask)
 
         # All batches finish before an error is raised, so that replies already paid for are stored.
-        flying = [self._fly(*batch, look, ask) for batch in zip(batches, flights, strict=True)]
+        requests = [
+            self._request_batch(*batch, look, ask) for batch in zip(batches, flights, strict=True)
+        ]
         try:
-            outcomes = await asyncio.gather(*flying, return_exceptions=True)
+            outcomes = await asyncio.gather(*requests, return_exceptions=True)
         finally:
             # A batch that was cancelled before it began has not ended its flight itself.
             for batch, flight in zip(batches, flights, strict=True):
@@ -102,13 +104,13 @@ class Flights(Generic[T]):
 
         return replies
 
-    async def _fly(
+    async def _request_batch(
         self, batch: Sequence[str], flight: asyncio.Future[None], look: Fetch[T], ask: Fetch[T]
     ) -> dict[str, T]:
         """Requests a batch, and wakes the callers that wait for its `flight`."""
         try:
             async with self._slots:
-                return await self._lead(batch, look, ask)
+                return await self._fetch_batch(batch, look, ask)
         except MemevalError as error:
             flight.set_exception(error)
             # Without a waiting caller, asyncio would warn of an exception that is never read.
@@ -126,12 +128,14 @@ class Flights(Generic[T]):
         if not flight.done():
             flight.set_result(None)
 
-    async def _lead(self, batch: Sequence[str], look: Fetch[T], ask: Fetch[T]) -> dict[str, T]:
+    async def _fetch_batch(
+        self, batch: Sequence[str], look: Fetch[T], ask: Fetch[T]
+    ) -> dict[str, T]:
         """Does the work of `fetch` for the first caller of these keys in this process."""
         replies: dict[str, T] = {}
         until, wait_s = time.monotonic() + self._patience_s, FIRST_POLL_S
         while missing := [key for key in batch if key not in replies]:
-            leased = await self._leases.take(missing)
+            leased = await self._leases.acquire(missing)
             try:
                 # Another process may have stored them before it released its lease.
                 replies |= await look(missing)
@@ -141,7 +145,7 @@ class Flights(Generic[T]):
                 if due:
                     replies |= await ask(due)
             finally:
-                self._leases.give(leased)
+                self._leases.release(leased)
 
             if len(replies) < len(batch):
                 await asyncio.sleep(wait_s)

@@ -73,7 +73,7 @@ class InFlight:
         try:
             yield
         except asyncio.CancelledError:
-            self.lose()
+            self.count_lost()
             raise
         finally:
             with self._lock:
@@ -81,7 +81,7 @@ class InFlight:
                 for part in parts:
                     self._by_part[part] -= 1
 
-    def lose(self) -> None:
+    def count_lost(self) -> None:
         """Counts a lost reply."""
         with self._lock:
             self.lost += 1
@@ -91,7 +91,7 @@ class InFlight:
         self.closing = True
         await _finish(lambda: self.under_way, self.elsewhere, most_s)
 
-    def hold_back(self, part: object) -> None:
+    def hold_requests(self, part: object) -> None:
         """Holds back new requests of an event loop or of work; all others continue."""
         self._ending.add(part)
 
@@ -99,7 +99,7 @@ class InFlight:
         """`finish` for the requests of an event loop or of work. The requests of a loop include
         those that other processes make for its thread.
         """
-        self.hold_back(part)
+        self.hold_requests(part)
         is_loop, thread = part is asyncio.get_running_loop(), threading.get_ident()
         others = [other for other in self.elsewhere if is_loop and other.thread == thread]
         await _finish(lambda: self._by_part.get(part, 0), others, most_s)
@@ -109,7 +109,7 @@ class InFlight:
         """Requests that are not answered yet, including those of other processes."""
         return self.under_way + sum(other.under_way for other in self.elsewhere)
 
-    def leave(self, other: OtherProcess) -> None:
+    def remove(self, other: OtherProcess) -> None:
         """Removes a dead process: its requests under way are lost, its counts are kept."""
         self.elsewhere.remove(other)
         self.sent += other.sent

@@ -22,10 +22,10 @@ _TAKEN = (errno.EACCES, errno.EAGAIN)
 class Leases(Protocol):
     """Leases of requests, shared by all users of one cache. Keys are sha256 in hexadecimal."""
 
-    async def take(self, keys: Iterable[str]) -> set[str]:
+    async def acquire(self, keys: Iterable[str]) -> set[str]:
         """Takes the free leases, and returns their keys. Raises `StorageError`."""
 
-    def give(self, keys: Iterable[str]) -> None:
+    def release(self, keys: Iterable[str]) -> None:
         """Releases leases of this process."""
 
 
@@ -49,11 +49,11 @@ class FileLeases:
         self._files: dict[str, int] = {}
         """Descriptors, never closed: that would drop all of the process's locks on the file."""
 
-    async def take(self, keys: Iterable[str]) -> set[str]:
+    async def acquire(self, keys: Iterable[str]) -> set[str]:
         with self._guard:
             return {key for key in keys if key not in self._held and self._lock(key)}
 
-    def give(self, keys: Iterable[str]) -> None:
+    def release(self, keys: Iterable[str]) -> None:
         with self._guard:
             for key in self._held.intersection(keys):
                 self._held.discard(key)

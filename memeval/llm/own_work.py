@@ -132,7 +132,7 @@ class OwnWork:
             self._rest(in_thread=in_thread)
 
     @contextmanager
-    def handed_over(self) -> Iterator[None]:
+    def waiting(self) -> Iterator[None]:
         """Stops timing a worker thread while it waits for a part timed on the event loop."""
         self._rest(in_thread=True)
         try:
@@ -194,7 +194,7 @@ class OwnWork:
     async def in_worker(self, work: Callable[..., T], *arguments: Any) -> T:
         """The result of `work` in a worker thread; only processor time counts."""
 
-        def play() -> T:
+        def run() -> T:
             began = self._clocks.thread()
             try:
                 return work(*arguments)
@@ -202,12 +202,12 @@ class OwnWork:
                 self.add(self._clocks.thread() - began)
 
         with self.excluded():
-            return await asyncio.to_thread(play)
+            return await asyncio.to_thread(run)
 
     async def in_pool(self, pool: Executor, request: Callable[..., T], *arguments: Any) -> T:
         """The result of a blocking `request` in a pool's thread; counts wall time, not queueing."""
 
-        def play() -> T:
+        def run() -> T:
             began = self._clocks.wall()
             try:
                 return request(*arguments)
@@ -215,7 +215,7 @@ class OwnWork:
                 self.add(self._clocks.wall() - began)
 
         with self.excluded():
-            return await asyncio.get_running_loop().run_in_executor(pool, play)
+            return await asyncio.get_running_loop().run_in_executor(pool, run)
 
     @asynccontextmanager
     async def holding(self, lock: asyncio.Lock) -> AsyncIterator[None]:

@@ -46,15 +46,15 @@ class Slots:
         """Sets the limit that an endpoint requests."""
         with self._guard:
             self._limits[endpoint] = limit
-            self._hand_on()
+            self._wake_waiters()
 
     def leave(self, endpoint: object) -> None:
         """Removes the limit of an endpoint."""
         with self._guard:
             self._limits.pop(endpoint, None)
-            self._hand_on()
+            self._wake_waiters()
 
-    async def take(self) -> None:
+    async def acquire(self) -> None:
         """Waits for a slot, to be released with `release`."""
         with self._guard:
             # A new caller does not overtake those that wait.
@@ -87,9 +87,9 @@ class Slots:
 
     def _release(self) -> None:
         self._held -= 1
-        self._hand_on()
+        self._wake_waiters()
 
-    def _hand_on(self) -> None:
+    def _wake_waiters(self) -> None:
         """Wakes as many waiters as there are free slots."""
         while self._waiting and self._is_free():
             waiter = self._waiting.popleft()
@@ -112,14 +112,14 @@ class Slot:
         self._is_held = False
 
     async def __aenter__(self) -> Slot:
-        await self._slots.take()
+        await self._slots.acquire()
         self._is_held = True
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._release()
 
-    async def pass_on(self) -> None:
+    async def release_early(self) -> None:
         """Releases the slot before the answer is processed, so that waiting calls send first.
 
         Otherwise the slot would be unused meanwhile: a tenth of the time at 300 replies a second.

@@ -129,21 +129,21 @@ class _Verifier:
                     f"{run.key}: {line}" for line in check.unchecked if "own metrics" not in line
                 ]
 
-        self._intact(intact)
+        self._check_intact(intact)
         entries = len(self.package.manifest.entries)
         intact.did = f"{entries} entries, {counted(len(self.package.runs), 'run')}"
         yield intact
         if intact.problems:
             return
 
-        self._figures(figures)
+        self._check_figures(figures)
         yield figures
-        yield self._verdicts()
-        yield self._answers()
+        yield self._check_verdicts()
+        yield self._check_answers()
         yield who_level(self.package, self.checks.allowed_signers)
-        yield self._registered()
+        yield self._check_registered()
 
-    def _intact(self, level: Level) -> None:
+    def _check_intact(self, level: Level) -> None:
         package, texts = self.package, dict[str, bytes]()
         stored = Texts(package.folder / "package" / TEXTS)
         for run in package.runs:
@@ -171,7 +171,7 @@ class _Verifier:
         level.problems += unlike_lines(package, TEXTS, ordered.values())
         level.problems += data_problems(package, self.records)
 
-    def _figures(self, level: Level) -> None:
+    def _check_figures(self, level: Level) -> None:
         runs = self.package.runs
         for run in runs:
             try:
@@ -184,7 +184,7 @@ class _Verifier:
             self.data[run.key] = data
             level.problems += [f"{run.key}: {line}" for line in self._unlike_data(run, data)]
 
-        made = self._compare(level)
+        made = self._compare_again(level)
         level.did = (
             f"all figures of {counted(len(runs), 'run')} and {counted(made, 'comparison')} "
             f"recomputed from the rows by two implementations; {len(self.data)} also from the data"
@@ -205,7 +205,7 @@ class _Verifier:
             what = counted(len(unlike), "record")
             yield f"{what} that differ from rows and data: {name_ids(unlike)}"
 
-    def _compare(self, level: Level) -> int:
+    def _compare_again(self, level: Level) -> int:
         """Compares runs by memeval and by the witness; returns the number of comparisons."""
         runs = self.package.runs[:MOST_COMPARED]
         if len(runs) < 2 or any(run.metrics.get("accuracy") is None for run in runs):
@@ -244,7 +244,7 @@ class _Verifier:
         rows = map(Record.to_json, self.records[run.key])
         return [row for row in rows if not headline or str(row["category"]) in headline]
 
-    def _verdicts(self) -> Level:
+    def _check_verdicts(self) -> Level:
         level, done, agreements = Level(3), 0, list[str]()
         for run in self.package.runs:
             try:
@@ -294,7 +294,7 @@ class _Verifier:
 
         return judged, unlike
 
-    def _answers(self) -> Level:
+    def _check_answers(self) -> Level:
         answer_again = self.checks.answer
         level = Level(4, did="not requested (--answer N)", is_done=answer_again is not None)
         if answer_again is None:
@@ -310,7 +310,7 @@ class _Verifier:
         level.did = "; ".join(agreements) or "no question was answered again"
         return level
 
-    def _registered(self) -> Level:
+    def _check_registered(self) -> Level:
         register = self.package.register
         level = Level(6, did="nothing was registered beforehand", is_done=register is not None)
         if register is None:

@@ -29,7 +29,7 @@ def adopt(group: int) -> None:
     """From now on, a process group ends with this process."""
     with _lock:
         _groups.add(group)
-        _tell(f"+ group {group}")
+        _notify_guardian(f"+ group {group}")
 
 
 def end(group: int) -> None:
@@ -40,7 +40,7 @@ def end(group: int) -> None:
 
         _groups.discard(group)
         guardian.end_group(group)
-        _tell(f"- group {group}")
+        _notify_guardian(f"- group {group}")
 
 
 def end_all() -> None:
@@ -70,7 +70,7 @@ def adopt_folder(folder: Path) -> None:
     """From now on, the folder and all processes that name it end with this process."""
     with _lock:
         _folders.add(str(folder))
-        _tell(f"+ folder {folder}")
+        _notify_guardian(f"+ folder {folder}")
 
 
 def end_folder(folder: Path) -> None:
@@ -84,10 +84,10 @@ def remove_folder(folder: Path) -> None:
     with _lock:
         _folders.discard(str(folder))
         shutil.rmtree(folder, ignore_errors=True)
-        _tell(f"- folder {folder}")
+        _notify_guardian(f"- folder {folder}")
 
 
-def _tell(line: str) -> None:
+def _notify_guardian(line: str) -> None:
     """Writes to the guardian, which is started for the first group or folder to guard."""
     global _pipe  # noqa: PLW0603 - there is one per process
     if _pipe is None:

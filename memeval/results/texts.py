@@ -229,7 +229,7 @@ class TextStore(Texts):
 
         return ref
 
-    def take(self, entry: dict[str, Any], ref: str) -> None:
+    def put_entry(self, entry: dict[str, Any], ref: str) -> None:
         """Stores the entry of a text from another process, unless it is stored already."""
         if ref not in self._lines:
             self._write(entry, ref)

@@ -306,13 +306,13 @@ def leave(status: int) -> int:
 
     patience = 0.0 if status == exit_status() else LEAVING_S
     threading.Thread(
-        target=_force, args=(status, patience), name="memeval-leaving", daemon=True
+        target=_force_exit, args=(status, patience), name="memeval-leaving", daemon=True
     ).start()
 
     return status
 
 
-def _force(status: int, patience_s: float) -> None:
+def _force_exit(status: int, patience_s: float) -> None:
     """Ends the process if the interpreter would wait for threads that do not end."""
     time.sleep(max(patience_s, BLOCKED_S))
     # Without exit functions, nothing else removes a folder that has no guardian.

@@ -58,7 +58,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
         asyncio.set_event_loop(loop)
         with stopping(by_keys, by_switch):
             with rare_collections(), noting_collections():
-                _drive(loop, task)
+                _run_until_done(loop, task)
 
             # A run that finished at the same moment counts as finished.
             if interrupted and (task.cancelled() or task.exception() is not None):
@@ -71,7 +71,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
 
         return task.result()
     finally:
-        _wind_up(loop)
+        _close(loop)
         in_flight.reopen()
         asyncio.set_event_loop(None)
 
@@ -102,7 +102,7 @@ async def _finish_calls(task: asyncio.Task[Any], finish: Finish) -> None:
         task.cancel()
 
 
-def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+def _run_until_done(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
     """Runs the loop until the task is done.
 
     If other code stops the loop, it is started again.
@@ -129,7 +129,7 @@ def _report_in_a_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
     say(f"memeval: {one_line(context.get('message', ''))}{cause}")
 
 
-def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
+def _close(loop: asyncio.AbstractEventLoop) -> None:
     loop.set_exception_handler(lambda *_: None)  # tasks that are given up need no report
     remaining = asyncio.all_tasks(loop)
     for task in remaining:

@@ -76,7 +76,7 @@ class HomeTexts:
         make_folder(self._path.parent)
         with TextStore(self._path) as store:
             for ref, line in lines.items():
-                store.take(json.loads(line), ref)
+                store.put_entry(json.loads(line), ref)
 
 
 ENTRIES_AT_ONCE = 500

@@ -60,7 +60,7 @@ def search_tool(search: Search, limit: int) -> Tool:
     """The standard tool of a memory that ranks chunks; `limit` of them are shown by default."""
 
     def search_memory(query: str, limit: int = limit) -> ToolResult | Awaitable[ToolResult]:
-        return _then(search(Query(query), limit), lambda found: _show(found, limit))
+        return _apply(search(Query(query), limit), lambda found: _show(found, limit))
 
     return Tool(
         name="search_memory",
@@ -96,7 +96,7 @@ def delete_tool(forget: Change) -> Tool:
             raise ValueError("about is empty, and would mean all that is stored")
 
         done = forget(ForgetRequest(words=about, about=about))
-        return _then(done, lambda items: _tell(items, "Deleted"))
+        return _apply(done, lambda items: _report_count(items, "Deleted"))
 
     return Tool(
         name=DELETE,
@@ -122,7 +122,7 @@ def update_tool(correct: Change) -> Tool:
 
         words = f"Not {old}, but {new}."
         done = correct(CorrectRequest(words=words, old=old, new=new))
-        return _then(done, lambda items: _tell(items, "Changed"))
+        return _apply(done, lambda items: _report_count(items, "Changed"))
 
     return Tool(
         name=UPDATE,
@@ -140,7 +140,7 @@ def update_tool(correct: Change) -> Tool:
     )
 
 
-def _then(
+def _apply(
     value: T | Awaitable[T], read: Callable[[T], ToolResult]
 ) -> ToolResult | Awaitable[ToolResult]:
     """The result of `read` on the value that a memory returned, which may be awaitable."""
@@ -154,7 +154,7 @@ def _then(
     return read(value)
 
 
-def _tell(items: int | None, verb: str) -> ToolResult:
+def _report_count(items: int | None, verb: str) -> ToolResult:
     if items is None:
         return ToolResult("This memory can't do that.", is_error=True)
 

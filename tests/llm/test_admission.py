@@ -69,7 +69,7 @@ def test_a_call_that_comes_after_the_stop_is_not_sent() -> None:
         budget, sent = Budget(SpendingLimits(tokens=1_000_000)), list[int]()
 
         async def late() -> None:
-            while not budget.is_spent:  # noqa: ASYNC110 - the budget has no event
+            while not budget.is_exhausted:  # noqa: ASYNC110 - the budget has no event
                 await asyncio.sleep(0)
 
             await call(budget, sent, 1)

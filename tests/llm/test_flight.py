@@ -199,14 +199,14 @@ def test_lease_held_by_another_is_waited_for_only_for_the_patience(tmp_path: Pat
         return dict.fromkeys(keys, "reply")
 
     async def scene() -> str:
-        assert await leases.take([KEY]) == {KEY}
-        assert await leases.take([KEY]) == set(), "it is this process's already"
+        assert await leases.acquire([KEY]) == {KEY}
+        assert await leases.acquire([KEY]) == set(), "it is this process's already"
         found = await Flights[str](leases, patience_s=0.0).fetch([KEY], look, ask)
         return found[KEY]
 
     assert asyncio.run(scene()) == "reply"
     assert asked == ["once"]
-    leases.give([KEY])
+    leases.release([KEY])
 
 
 @pytest.mark.slow

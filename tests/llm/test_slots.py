@@ -26,7 +26,7 @@ async def crowd(slots: list[Slots], each: int) -> int:
             most = max(most, inside)
             await asyncio.sleep(0)
             inside -= 1
-            await slot.pass_on()
+            await slot.release_early()
 
     await asyncio.gather(*(visit(one) for one in slots for _ in range(each)))
     return most
@@ -58,7 +58,7 @@ def test_waiting_call_is_sent_before_the_previous_reply_is_processed() -> None:
         async with Slot(slots) as slot:
             order.append(f"{name} sends")
             await asyncio.sleep(0.01)
-            await slot.pass_on()
+            await slot.release_early()
             order.append(f"{name} works")
 
     async def scene() -> None:
@@ -84,7 +84,7 @@ def test_waiting_call_continues_when_the_lowest_limit_is_removed() -> None:
         slots = slots_with(2)
         slots.limit("another", 1)
         async with Slot(slots):
-            waiting = asyncio.create_task(slots.take())
+            waiting = asyncio.create_task(slots.acquire())
             await asyncio.sleep(0)
             assert not waiting.done()
             slots.leave("another")
@@ -127,8 +127,8 @@ def test_waiter_cancelled_while_it_gets_a_slot_passes_it_on() -> None:
     slots = slots_with(1)
 
     async def scene() -> None:
-        await slots.take()
-        doomed, heir = (asyncio.create_task(slots.take()) for _ in range(2))
+        await slots.acquire()
+        doomed, heir = (asyncio.create_task(slots.acquire()) for _ in range(2))
         await asyncio.sleep(0)
         slots.release()
         doomed.cancel()

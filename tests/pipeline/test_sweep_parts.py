@@ -35,20 +35,20 @@ def test_cells_take_turns_in_the_sweeps_order() -> None:
     order: list[int] = []
 
     async def cell(queue: TurnQueue, number: int) -> None:
-        await queue.take(number)
+        await queue.acquire(number)
         order.append(number)
         await asyncio.sleep(0)
-        queue.give(number)
+        queue.release(number)
 
     async def main() -> None:
         queue = TurnQueue()
-        await queue.take(-1)
+        await queue.acquire(-1)
         tasks = [asyncio.create_task(cell(queue, number)) for number in (3, 1, 2, 0)]
         await asyncio.sleep(0)
-        queue.give(3)  # which does not have it
+        queue.release(3)  # which does not have it
         await asyncio.sleep(0)
         assert order == []
-        queue.give(-1)
+        queue.release(-1)
         await asyncio.gather(*tasks)
 
     asyncio.run(main())
@@ -58,11 +58,11 @@ def test_cells_take_turns_in_the_sweeps_order() -> None:
 def test_turn_of_a_cancelled_cell_passes_to_the_next_cell() -> None:
     async def main() -> bool:
         queue = TurnQueue()
-        await queue.take(0)
-        second = asyncio.create_task(queue.take(1))
-        third = asyncio.create_task(queue.take(2))
+        await queue.acquire(0)
+        second = asyncio.create_task(queue.acquire(1))
+        third = asyncio.create_task(queue.acquire(2))
         await asyncio.sleep(0)
-        queue.give(0)
+        queue.release(0)
         second.cancel()  # it was given the turn, but has not run since
         await asyncio.wait({second, third})
         return third.done() and not third.cancelled()

@@ -162,16 +162,16 @@ def test_lease_that_lapsed_while_the_server_was_unresponsive_is_kept(
     monkeypatch.setattr(leases, "TAKE_OVER_S", 30.0)
     one, other = Database(hurried.url, patience_s=60), Database(hurried.url, patience_s=60)
     held, wanted = LeasedLocks(one, "claims"), LeasedLocks(other, "claims")
-    assert held.take(7) and not wanted.take(7)
+    assert held.acquire(7) and not wanted.acquire(7)
 
     # As if the server had been unresponsive for longer than a lease lasts.
     one.run(
         "UPDATE memeval_holders SET expires = now() - interval '1 second' WHERE holder = :one",
         {"one": one.holder},
     )
-    assert not any(wanted.take(7) for _ in range(20))
+    assert not any(wanted.acquire(7) for _ in range(20))
     held.release(7)
-    assert wanted.take(7)
+    assert wanted.acquire(7)
     one.close()
     other.close()
 
@@ -185,9 +185,9 @@ def test_the_locks_of_a_dead_process_are_taken_over(
     database.run("INSERT INTO memeval_holders VALUES ('dead', now() - interval '1 second')")
     database.run("INSERT INTO memeval_locks VALUES ('claims', 7, 'dead')")
     wanted = LeasedLocks(database, "claims")
-    assert not wanted.take(7), "its holder might still renew its lease"
+    assert not wanted.acquire(7), "its holder might still renew its lease"
     until = time.monotonic() + 20
-    while not wanted.take(7):
+    while not wanted.acquire(7):
         assert time.monotonic() < until
 
     database.close()
@@ -265,7 +265,7 @@ def test_cancelled_request_releases_a_lease_that_it_was_taking(
 
     async def scene() -> None:
         hurried.freeze()
-        taking = asyncio.create_task(ours.take([KEY]))
+        taking = asyncio.create_task(ours.acquire([KEY]))
         await asyncio.sleep(0.2)
         taking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -273,10 +273,10 @@ def test_cancelled_request_releases_a_lease_that_it_was_taking(
 
         hurried.thaw()
         async with asyncio.timeout(30):
-            while not await theirs.take([KEY]):  # noqa: ASYNC110 - a lease rings no bell
+            while not await theirs.acquire([KEY]):  # noqa: ASYNC110 - a lease rings no bell
                 await asyncio.sleep(0.05)
 
-        assert await ours.take([KEY]) == set()
+        assert await ours.acquire([KEY]) == set()
 
     asyncio.run(scene())
     other.close()

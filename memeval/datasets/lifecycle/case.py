@@ -105,20 +105,20 @@ class CaseBuilder:
             self.names.add(fact.name)
             self.values.claim(fact.value)
 
-        self._ask("current", self.say(FIRST, own))
+        self._add_question("current", self.say(FIRST, own))
         for attribute in ("employer", "email"):
-            self._ask("current", self.say(FIRST, self.fact(attribute)))
+            self._add_question("current", self.say(FIRST, self.fact(attribute)))
 
-        self._fill(FIRST)
-        self._changes()
-        self._corrections()
-        self._deletions()
-        self._deletions_in_other_forms()
-        self._end_and_orders()
-        self._tenant()
-        self._returns()
+        self._add_filler(FIRST)
+        self._add_changes()
+        self._add_corrections()
+        self._add_deletions()
+        self._add_deletions_in_other_forms()
+        self._add_expiry_and_injection()
+        self._add_tenant_question()
+        self._add_returns()
         for session in range(CHANGED, SESSIONS):
-            self._fill(session)
+            self._add_filler(session)
 
         return EvalCase(
             case_id=self.case_id,
@@ -140,7 +140,7 @@ class CaseBuilder:
     def say(self, session: int, fact: Fact, template: str = "", **slots: str) -> Fact:
         """Adds a turn that states a fact; returns the fact with the turn."""
         sentence = self.fill(template or self.language.state, fact, **slots)
-        turn_id = self._turn(session, sentence)
+        turn_id = self._add_turn(session, sentence)
         return Fact(fact.name, fact.attribute, fact.value, turn_id, sentence)
 
     def fill(self, template: str, fact: Fact, **slots: str) -> str:
@@ -156,24 +156,24 @@ class CaseBuilder:
                 self.names.add(name)
                 return name
 
-    def _turn(self, session: int, text: str) -> str:
+    def _add_turn(self, session: int, text: str) -> str:
         lines = self.lines[session]
         lines.append((self.language.user, text))
         turn_id = f"D{session + 1}:{len(lines)}"
         lines.append((self.language.assistant, pick(self.rng, self.language.noted)))
         return turn_id
 
-    def _wish(self, session: int, words: str, operation: EvalOperation) -> str:
+    def _add_request(self, session: int, words: str, operation: EvalOperation) -> str:
         """Adds a request to a session, after it as an operation, or both; returns the turn."""
         turn_id = ""
         if self.settings.channel != OPERATION:
-            turn_id = self._turn(session, words)
+            turn_id = self._add_turn(session, words)
         if self.settings.channel != CONVERSATION:
             self.operations.append(operation)
 
         return turn_id
 
-    def _fill(self, session: int) -> None:
+    def _add_filler(self, session: int) -> None:
         """Adds filler after the facts of a session."""
         left = self.settings.later_tokens if session == LATER else self.settings.tokens
         while left > 0:
@@ -181,7 +181,7 @@ class CaseBuilder:
             while "{topic}" in text:
                 text = text.replace("{topic}", pick(self.rng, self.language.topics), 1)
 
-            self._turn(session, text)
+            self._add_turn(session, text)
             left -= count_tokens(text)
 
     def _session(self, session: int) -> Session:
@@ -194,7 +194,7 @@ class CaseBuilder:
 
     # Questions, kind by kind.
 
-    def _ask(
+    def _add_question(
         self,
         kind: str,
         fact: Fact,
@@ -226,7 +226,7 @@ class CaseBuilder:
             )
         )
 
-    def _changes(self) -> None:
+    def _add_changes(self) -> None:
         """Adds values that change once, twice and four times, and questions for the latest value,
         for an earlier value and for the date of a change.
         """
@@ -241,9 +241,9 @@ class CaseBuilder:
 
             newest, older = facts[-1], tuple(fact.value for fact in facts[:-1])
             traces = Traces(kind="updated", right=(newest.value,), older=older)
-            self._ask("updated", newest, traces=traces)
+            self._add_question("updated", newest, traces=traces)
             if changes == 1:
-                self._ask(
+                self._add_question(
                     "history",
                     facts[-2],
                     self.language.ask_before,
@@ -251,22 +251,26 @@ class CaseBuilder:
                 )
             if changes == 2:
                 day = Traces(kind="history", right=days(self.time(AGAIN), self.code))
-                self._ask("history", newest, self.language.ask_when, traces=day)
+                self._add_question("history", newest, self.language.ask_when, traces=day)
 
-    def _corrections(self) -> None:
+    def _add_corrections(self) -> None:
         """Adds values that were wrong and are corrected, in a plain form and as a negation."""
         for attribute, form in (("phone", "plain"), ("allergy", "negation")):
             wrong = self.say(FIRST, self.fact(attribute))
             right = self.fact(attribute, name=wrong.name)
             words = self.fill(self.language.correct, right, old=wrong.value)
             correct = CorrectRequest(words=words, old=wrong.value, new=right.value)
-            wish = EvalOperation(OperationKind.CORRECT, session_id(CHANGED), correct=correct)
-            turn_id = self._wish(CHANGED, words, wish) or wrong.turn_id
-            traces = Traces(kind="corrected", right=(right.value,), older=(wrong.value,))
-            facets = {"form": form}
-            self._ask("corrected", right, evidence=(turn_id,), traces=traces, facets=facets)
+            operation = EvalOperation(OperationKind.CORRECT, session_id(CHANGED), correct=correct)
+            turn_id = self._add_request(CHANGED, words, operation) or wrong.turn_id
+            self._add_question(
+                "corrected",
+                right,
+                evidence=(turn_id,),
+                traces=Traces(kind="corrected", right=(right.value,), older=(wrong.value,)),
+                facets={"form": form},
+            )
 
-    def _deletions(self) -> None:
+    def _add_deletions(self) -> None:
         """Adds facts to be forgotten, and their neighbours, form by form."""
         language = self.language
 
@@ -276,22 +280,22 @@ class CaseBuilder:
         alike = plain.name + language.longer
         self.names.add(alike)
         namesake = self.say(FIRST, self.fact("address", name=alike))
-        self._delete(plain, "plain", "directly", language.ask)
-        self._ask("neighbour", other_fact)
-        self._ask("neighbour", namesake, facets={"form": "prefix"})
+        self._add_deletion(plain, "plain", "directly", language.ask)
+        self._add_question("neighbour", other_fact)
+        self._add_question("neighbour", namesake, facets={"form": "prefix"})
 
         ticket = self.say(FIRST, self.fact("ticket"))
         longer = self.say(FIRST, self.fact("ticket", value=ticket.value + "0"))
-        self._delete(ticket, "prefix", "paraphrased", language.paraphrased)
-        self._ask("neighbour", longer, facets={"form": "prefix"})
+        self._add_deletion(ticket, "prefix", "paraphrased", language.paraphrased)
+        self._add_question("neighbour", longer, facets={"form": "prefix"})
 
         pet = self.say(FIRST, self.fact("pet"))
         self.say(AGAIN, pet, language.again)
         inside = self.say(FIRST, self.fact("pet", value=pet.value + "burga"))
-        self._delete(pet, "substring", "neighbours", language.neighbours)
-        self._ask("neighbour", inside, facets={"form": "substring"})
+        self._add_deletion(pet, "substring", "neighbours", language.neighbours)
+        self._add_question("neighbour", inside, facets={"form": "substring"})
 
-    def _deletions_in_other_forms(self) -> None:
+    def _add_deletions_in_other_forms(self) -> None:
         """Adds facts to be forgotten that share a turn or an attribute with another fact, or that
         are written in another way or language.
         """
@@ -300,27 +304,27 @@ class CaseBuilder:
         employer = self.fact("employer", name=phone.name)
         forms = {f"{form}2": word for form, word in language.attributes["employer"].items()}
         both = self.say(FIRST, phone, language.two, other=employer.value, **forms)
-        self._delete(both, "two_facts", "role_play", language.role_play)
+        self._add_deletion(both, "two_facts", "role_play", language.role_play)
         second = Fact(employer.name, "employer", employer.value, both.turn_id, both.sentence)
-        self._ask("neighbour", second, facets={"form": "two_facts"})
+        self._add_question("neighbour", second, facets={"form": "two_facts"})
 
         allergy = self.say(FIRST, self.fact("allergy"))
         others = self.say(FIRST, self.fact("allergy"))
-        self._delete(allergy, "same_attribute", "listed", language.list)
-        self._ask("neighbour", others, facets={"form": "same_attribute"})
+        self._add_deletion(allergy, "same_attribute", "listed", language.list)
+        self._add_question("neighbour", others, facets={"form": "same_attribute"})
 
         room = self.say(FIRST, self.fact("room"))
         spelled = spell(room.value, language)
         wide = "".join(chr(ord(sign) + 0xFEE0) for sign in room.value.lower())
         self.say(AGAIN, Fact(room.name, room.attribute, f"{wide} ({spelled})"), language.again)
-        self._delete(room, "surface", "directly", language.ask, also=(spelled,))
+        self._add_deletion(room, "surface", "directly", language.ask, also=(spelled,))
 
         email = self.say(FIRST, self.fact("email"))
         code = "de" if language is WORDS.languages["en"] else "en"
         foreign = WORDS.languages[code]
-        self._delete(email, "other_language", "directly", fill(foreign.ask, email, foreign))
+        self._add_deletion(email, "other_language", "directly", fill(foreign.ask, email, foreign))
 
-    def _delete(
+    def _add_deletion(
         self,
         fact: Fact,
         form: str,
@@ -336,7 +340,7 @@ class CaseBuilder:
         words = self.fill(self.language.forget, fact)
         about = f"{fact.name} {self.language.attributes[fact.attribute]['word']}"
         values, forget = (fact.value, *also), ForgetRequest(words=words, about=about)
-        self._wish(
+        self._add_request(
             WISHES,
             words,
             EvalOperation(OperationKind.FORGET, session_id(WISHES), forget=forget, values=values),
@@ -344,9 +348,9 @@ class CaseBuilder:
         traces = Traces(kind=kind, deleted=values, probes=(*values, fact.sentence))
         found = {"form": form, "asked": asked, **(facets or {})}
         text = self.fill(template, fact)
-        self._ask(kind, fact, text=text, traces=traces, facets=found, after=after)
+        self._add_question(kind, fact, text=text, traces=traces, facets=found, after=after)
 
-    def _end_and_orders(self) -> None:
+    def _add_expiry_and_injection(self) -> None:
         """Adds a value that expires, and a stored text with instructions."""
         language = self.language
         visitor = self.fact("plan", value=days(self.time(CHANGED), self.code)[0])
@@ -357,13 +361,13 @@ class CaseBuilder:
             older=tuple(language.valid),
             known=(visitor.value,),
         )
-        self._ask(lifecycle.EXPIRED, visitor, language.ask_expired, traces=traces)
+        self._add_question(lifecycle.EXPIRED, visitor, language.ask_expired, traces=traces)
 
         fact = self.say(FIRST, self.fact("room"))
         planted = self.values.word()
         self.say(CHANGED, Fact(fact.name, fact.attribute, planted), language.orders)
         traces = Traces(kind="injected", right=(fact.value,), planted=(planted,))
-        self._ask("injected", fact, traces=traces)
+        self._add_question("injected", fact, traces=traces)
 
     @property
     def _other(self) -> int:
@@ -377,13 +381,13 @@ class CaseBuilder:
         turns = ((language.user, stated), (language.assistant, language.noted[0]))
         return Session.of("other", turns, time=self.start)
 
-    def _tenant(self) -> None:
+    def _add_tenant_question(self) -> None:
         """Adds the question for a fact that only another user stated, in that user's own memory."""
         other = tenant_fact(self._other, self.settings)
         traces = Traces(kind="tenant", foreign=(other.value,), probes=(other.value,))
-        self._ask("tenant", other, traces=traces)
+        self._add_question("tenant", other, traces=traces)
 
-    def _returns(self) -> None:
+    def _add_returns(self) -> None:
         """Adds deleted facts that are searched for again: after maintenance, after much more talk,
         and after their session was imported again.
         """
@@ -393,7 +397,7 @@ class CaseBuilder:
             lifecycle.IMPORT: (self.say(FIRST, self.fact("employer")), IMPORTED),
         }
         for cause, (fact, session) in facts.items():
-            self._delete(
+            self._add_deletion(
                 fact,
                 "plain",
                 "directly",

@@ -53,7 +53,7 @@ class Talk:
             self._attribute,
             self._attribute,
             self._event,
-            self._deed,
+            self._unrelated_event,
             self._mention,
             self._mention,
         )
@@ -98,7 +98,7 @@ class Talk:
         who, what = self._free("did", tuple(VERBS))
         return f"{who} {what} {self._rng.choice(AGO)[1]}."
 
-    def _deed(self) -> str:
+    def _unrelated_event(self) -> str:
         """A purchase, an expense or a run of somebody whom no such question is about."""
         rng = self._rng
         kind = rng.randrange(3)

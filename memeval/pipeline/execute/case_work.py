@@ -87,12 +87,12 @@ class CaseWork:
         with metered(Ledger()) as without_row:
             try:
                 for part in cases_until(case):
-                    await self._ask(repeat, part, kept, turns, share=share, remaining=remaining)
+                    await self._work_on(repeat, part, kept, turns, share=share, remaining=remaining)
                     remaining -= len(part.questions)
             finally:
                 self.progress.spent(self._bill.split(without_row.usages))
 
-    async def _ask(
+    async def _work_on(
         self,
         repeat: Repeat,
         case: EvalCase,
@@ -119,7 +119,7 @@ class CaseWork:
                 for number, question in enumerate(case.questions):
                     before = kept[question.question_id]
                     task = group.create_task(
-                        self._question(repeat, question, before, answers, turns)
+                        self._answer_and_judge(repeat, question, before, answers, turns)
                     )
                     if share and remaining - number <= share.slots:
                         # One slot per remaining question: from here on, each question frees its
@@ -182,7 +182,7 @@ class CaseWork:
 
         return answer
 
-    async def _question(
+    async def _answer_and_judge(
         self,
         repeat: Repeat,
         question: EvalQuestion,
@@ -243,7 +243,7 @@ class CaseWork:
             return
 
         if kept and before and is_about(before, answer):
-            self._score(question, before)
+            self._report_score(question, before)
             self.progress.done("judge", reused=True)
             return
 
@@ -251,11 +251,11 @@ class CaseWork:
         row = await judge_answer(repeat.judge, question, text, measured.metrics, before)
         self.progress.spent(row.usage)
         stored = self._keep_verdict(repeat, row, text)
-        self.watch(stored)
-        self._score(question, stored)
+        self.check_readable(stored)
+        self._report_score(question, stored)
         self.progress.done("judge", failed=not _has_ended_well(stored))
 
-    def _score(self, question: EvalQuestion, row: VerdictRow | None) -> None:
+    def _report_score(self, question: EvalQuestion, row: VerdictRow | None) -> None:
         """Reports a score if it counts towards the accuracy."""
         credit = row.verdict.credit if row and row.verdict else None
         headline = self.cell.dataset.headline
@@ -275,7 +275,7 @@ class CaseWork:
         """Whether a stored row is kept."""
         return is_final(row) and not self.cell.redoes(stage)
 
-    def watch(self, row: VerdictRow) -> None:
+    def check_readable(self, row: VerdictRow) -> None:
         """Stops the run if the judge's model never replies in the requested form."""
         if not row.tries or row.verdict is None:
             # A failed call has no reply to read: it neither counts nor resets.

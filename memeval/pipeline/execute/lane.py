@@ -28,7 +28,7 @@ class TurnQueue:
         self._holder: int | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
-    async def take(self, number: int) -> None:
+    async def acquire(self, number: int) -> None:
         """Waits for the turn of the cell with this number, unless the cell already has it."""
         if self._holder is None:
             self._holder = number
@@ -41,7 +41,7 @@ class TurnQueue:
             await future
         except asyncio.CancelledError:
             # The turn may have been handed over at this moment: without this it would be lost.
-            self.give(number)
+            self.release(number)
             raise
 
     @property
@@ -49,7 +49,7 @@ class TurnQueue:
         """Whether all cells have handed out their cases."""
         return self._holder is None and not self._waiting
 
-    def give(self, number: int) -> None:
+    def release(self, number: int) -> None:
         """Ends the turn of a cell, if the cell has it."""
         if self._holder != number:
             return

@@ -94,7 +94,7 @@ class CellRun(CaseWork):
         return await run_with_breaker(self.cell, breaker, self._run(finish))
 
     async def _run(self, finish: Callable[[Finished], T]) -> T:
-        await self._lane.queue.take(self.number)
+        await self._lane.queue.acquire(self.number)
         # The clock starts when the cell has its turn: waiting for other cells is not part of this
         # run's duration.
         self._started_at, self._began = datetime.now().astimezone(), time.perf_counter()
@@ -112,7 +112,7 @@ class CellRun(CaseWork):
                 return await _in_thread(lambda: finish(done))
         finally:
             # Otherwise a cell that fails halfway would keep the others waiting forever.
-            self._lane.queue.give(self.number)
+            self._lane.queue.release(self.number)
 
     async def _work_through(
         self, repeats: Sequence[Repeat], finish: Callable[[Finished], Any]
@@ -125,7 +125,7 @@ class CellRun(CaseWork):
             budget = self._lane.connections.budget
             # A spent budget arrives as a cancellation. This is the last moment at which the rows of
             # all repeats are still open and held.
-            if budget is not None and budget.is_spent:
+            if budget is not None and budget.is_exhausted:
                 answered = answered_cases(cases, repeats)
                 self.stopped = finish(self._finished(answered, repeats, budget.describe_end()))
 
@@ -156,13 +156,13 @@ class CellRun(CaseWork):
 
         async def busy(path: Path) -> None:
             self.progress.say(f"waiting for {path}")
-            queue.give(self.number)
+            queue.release(self.number)
 
         async def open_at(path: Path, make: Callable[[Path], S]) -> S:
             opening = self._lane.stores.open_store(path, lambda: make(path), busy, shared.call)
             store = await stack.enter_async_context(opening)
             # Takes the turn back, which was given away if another process held the file.
-            await queue.take(self.number)
+            await queue.acquire(self.number)
             return store
 
         answers: RowStore[AnswerRow | IngestRow] = await open_at(
@@ -232,7 +232,7 @@ class CellRun(CaseWork):
                     self._data_notes = self.cell.dataset.notes()
 
                 # The next cell begins while the last cases of this one are worked on.
-                self._lane.queue.give(self.number)
+                self._lane.queue.release(self.number)
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
 

@@ -81,7 +81,7 @@ class Keeper:
         elif kind == VERDICT_ROW:
             self._repeat.verdicts.append(VerdictRow.from_json(content[0]))
         elif kind == TEXT:
-            self._repeat.texts.take(*content)
+            self._repeat.texts.put_entry(*content)
         elif kind == DONE:
             self._done(*content)
         # The unit's totals were counted before its process died; its costs are spent again.

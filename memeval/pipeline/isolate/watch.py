@@ -92,15 +92,15 @@ class Watched:
         call = self._call("reset")
         steps = self._steps(call, calls)
 
-        def play() -> None:
+        def run_steps() -> None:
             for step in steps:
                 _check_ran(call, step())
 
         with _track(call, self._state):
             if in_thread:
-                await self._in_thread(call, play)
+                await self._in_thread(call, run_steps)
             else:
-                await self._on_loop(call, _play(call, steps))
+                await self._on_loop(call, _run_steps(call, steps))
 
     def _steps(
         self, call: SystemCall, calls: Iterable[tuple[str, tuple[Any, ...]]]
@@ -158,13 +158,13 @@ class Watched:
         """Runs a coroutine in a task; gives up at its time limit, even if it ignores the cancel."""
 
         # Returned, not raised: asyncio would print the error of an abandoned task.
-        async def play() -> tuple[Any, MemevalError | None]:
+        async def run() -> tuple[Any, MemevalError | None]:
             try:
                 return await Steps(awaitable, call), None
             except BaseException as error:  # noqa: BLE001 - raised where the call is waited for
                 return None, call.fault(error)
 
-        task = asyncio.ensure_future(play())
+        task = asyncio.ensure_future(run())
         if not await _ends_in_time(call, task, stop=task.cancel):
             task.cancel()
             raise self._give_up(call)
@@ -186,7 +186,7 @@ class Watched:
         context = contextvars.copy_context()
         own = current_ledger().own
 
-        def play() -> None:
+        def run() -> None:
             try:
                 with own.running(in_thread=True):
                     outcome.set_result(context.run(work))
@@ -198,7 +198,7 @@ class Watched:
             # Some changes that a system may have made meanwhile would prevent new threads.
             self._state.restore()
             name = f"memeval {type(self.system).__name__}"
-            threading.Thread(target=play, name=name, daemon=True).start()
+            threading.Thread(target=run, name=name, daemon=True).start()
 
             ended = asyncio.wrap_future(outcome)
             # Retrieved even if the call is abandoned: otherwise asyncio would print the error.
@@ -246,7 +246,7 @@ def _track(call: SystemCall, state: ProcessState) -> Iterator[None]:
         state.restore()
 
 
-async def _play(call: SystemCall, steps: Iterable[Callable[[], Any]]) -> None:
+async def _run_steps(call: SystemCall, steps: Iterable[Callable[[], Any]]) -> None:
     """Makes calls on the event loop, which is free between them."""
     for step in steps:
         value = step()

@@ -110,7 +110,7 @@ class FolderCheck:
             return
 
         self.name = summary.name
-        self._form(summary)
+        self._check_members(summary)
         self.problems += tag_problems(summary)
         self.problems += summary.find_damage(self.folder)
         self.problems += filter(None, [calibration_problem(summary, self.folder)])
@@ -119,13 +119,13 @@ class FolderCheck:
                 f"the folder is named {self.folder.name}, but contains the run {summary.run_key}"
             )
 
-        repeats = self._keys(summary)
-        records = self._records(summary)
+        repeats = self._check_keys(summary)
+        records = self._read_records(summary)
         # Without the records, every comparison with them would be a separate problem.
         if records is not None:
             self.records = records
-            self._rows(summary, repeats, records)
-            self._figures(summary, records)
+            self._check_rows(summary, repeats, records)
+            self._check_figures(summary, records)
 
         # The seed is part of the key only if a model is used at ingest: otherwise the repeats share
         # a memory, which is read once.
@@ -133,7 +133,7 @@ class FolderCheck:
             for folder in memory_folders(self.outputs.parent / "data" / "prepared", key):
                 self.problems += memory_problems(folder, key)
 
-    def _form(self, summary: RunSummary) -> None:
+    def _check_members(self, summary: RunSummary) -> None:
         """Checks that `run.json` has exactly the members that this version writes."""
         if summary.identity.get("version") == __version__:
             content = read_json((self.folder / RUN_FILE).read_bytes())
@@ -143,7 +143,7 @@ class FolderCheck:
             if content != json.loads(json.dumps(expected)):
                 self.problems.append(f"{RUN_FILE}: it has unexpected or missing members")
 
-    def _figures(self, summary: RunSummary, records: list[Record]) -> None:
+    def _check_figures(self, summary: RunSummary, records: list[Record]) -> None:
         """Computes the figures again, with those of the ingests if the rows are available."""
         ingests = self.ingests if summary.repeats else None
         if summary.is_stopped:
@@ -182,7 +182,7 @@ class FolderCheck:
             self.problems.append(problem)
             self.figure_findings.append(problem)
 
-    def _records(self, summary: RunSummary) -> list[Record] | None:
+    def _read_records(self, summary: RunSummary) -> list[Record] | None:
         """The records that can be read; None if the file can't be."""
         records, unformatted = [], []
         is_ours = summary.identity.get("version") == __version__
@@ -212,7 +212,7 @@ class FolderCheck:
 
         return records
 
-    def _keys(self, summary: RunSummary) -> list[dict[str, Any]]:
+    def _check_keys(self, summary: RunSummary) -> list[dict[str, Any]]:
         """The keys in `run.json`, compared with those computed from the config."""
         identity = summary.identity
         try:
@@ -262,7 +262,7 @@ class FolderCheck:
         elif computed != summary.identity["keys"] or run_key(config, inputs) != summary.run_key:
             self.problems.append(f"{CONFIG_FILE} gives a different key than {summary.run_key}")
 
-    def _rows(
+    def _check_rows(
         self, summary: RunSummary, repeats: list[dict[str, Any]], records: list[Record]
     ) -> None:
         # A run from a package has another key here, and its rows contain the original one.
@@ -270,10 +270,10 @@ class FolderCheck:
         bill, bill_of_ingests = Bill(run_key), Bill(run_key)
         for number, repeat in enumerate(repeats):
             own_records = [record for record in records if record.repeat == number]
-            self._circumstances(summary, repeat, own_records)
+            self._check_seed_and_top_k(summary, repeat, own_records)
             ids = [record.question_id for record in own_records]
-            answers = self._file("answer", repeat, answer_or_ingest, ids, summary)
-            verdicts = self._file("judge", repeat, VerdictRow.from_json, ids, summary)
+            answers = self._read_rows("answer", repeat, answer_or_ingest, ids, summary)
+            verdicts = self._read_rows("judge", repeat, VerdictRow.from_json, ids, summary)
             self.answers.append(answers)
             self.verdicts.append(verdicts)
             self._keep_ingests(answers, repeat["seed"], bill_of_ingests, own_records)
@@ -291,7 +291,7 @@ class FolderCheck:
             for problem in text_problems(texts):
                 self.problems.append(f"{texts.parent.name}/{texts.name}: {problem}")
 
-    def _circumstances(
+    def _check_seed_and_top_k(
         self, summary: RunSummary, repeat: Mapping[str, Any], records: list[Record]
     ) -> None:
         """Checks the seed and `top_k` of each record."""
@@ -330,7 +330,7 @@ class FolderCheck:
             if case is not None and isinstance(row, IngestRow):
                 self.ingests.append(Ingest(case, seed, row, bill.usages_of(row)))
 
-    def _file(
+    def _read_rows(
         self,
         stage: str,
         repeat: Mapping[str, Any],

@@ -163,7 +163,7 @@ class RemoteWorker(ABC):
 
         self.is_ending = True
         self.disconnect()
-        in_flight.leave(self._calls)
+        in_flight.remove(self._calls)
         self.gone.set_result(None)
         for unit in self._units.values():
             unit.fail(DiedError())

@@ -150,7 +150,9 @@ class Display(ABC):
         """None if standard error is not a terminal."""
         self._is_over = threading.Event()
         # Plain lines come from a thread, because a call may take minutes.
-        self._heart = threading.Thread(target=self._beat, name="memeval-heartbeat", daemon=True)
+        self._heart = threading.Thread(
+            target=self._run_heartbeat, name="memeval-heartbeat", daemon=True
+        )
 
     def __enter__(self) -> Self:
         if not self._quiet and sys.stderr.isatty():
@@ -178,7 +180,7 @@ class Display(ABC):
             screen.transient = self.is_transient
             screen.stop()
 
-    def _beat(self) -> None:
+    def _run_heartbeat(self) -> None:
         while not self._is_over.wait(BEAT_S):
             self.tick()
 

@@ -333,7 +333,7 @@ class ImaginedWork(CaseWork):
     """Work that continues even if a made-up reply is invalid."""
 
     # A run stops after many unreadable verdicts. Here a made-up reply may be invalid.
-    def watch(self, row: VerdictRow) -> None: ...
+    def check_readable(self, row: VerdictRow) -> None: ...
 
 
 class ImaginedSource(MemorySource):

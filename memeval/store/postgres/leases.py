@@ -47,7 +47,7 @@ class LeasedLocks:
         self._lapses: dict[int, _Lapse] = {}
         self._guard = threading.Lock()
 
-    def take(self, number: int) -> bool:
+    def acquire(self, number: int) -> bool:
         """Takes a lock unless this or another process holds it; returns whether it did."""
         with self._guard:
             if number in self._held:
@@ -82,7 +82,7 @@ class LeasedLocks:
         return bool(self._database.run(_TAKE_OVER, values))
 
     def has_lapsed(self, number: int) -> bool:
-        """Whether the last `take` found a lapsed lease: the lock can soon be taken over."""
+        """Whether the last `acquire` found a lapsed lease: the lock can soon be taken over."""
         return number in self._lapses
 
     def release(self, number: int) -> None:
@@ -106,28 +106,28 @@ class RowLeases:
     def __init__(self, database: Database, locks: Callable[[str], LeasedLocks]) -> None:
         self._database, self._locks = database, locks
 
-    async def take(self, keys: Iterable[str]) -> set[str]:
+    async def acquire(self, keys: Iterable[str]) -> set[str]:
         wanted = list(keys)
-        return await self._database.call(lambda: self._take(wanted), self._give)
+        return await self._database.call(lambda: self._acquire(wanted), self._release)
 
-    def _take(self, keys: Iterable[str]) -> set[str]:
+    def _acquire(self, keys: Iterable[str]) -> set[str]:
         taken: set[str] = set()
         try:
             for key in keys:
                 name, number = lock_of(key)
-                if self._locks(name).take(number):
+                if self._locks(name).acquire(number):
                     taken.add(key)
         except StorageError:
-            self.give(taken)
+            self.release(taken)
             raise
 
         return taken
 
-    def give(self, keys: Iterable[str]) -> None:
+    def release(self, keys: Iterable[str]) -> None:
         leased = list(keys)
-        self._database.post(lambda: self._give(leased))
+        self._database.post(lambda: self._release(leased))
 
-    def _give(self, keys: Iterable[str]) -> None:
+    def _release(self, keys: Iterable[str]) -> None:
         for key in keys:
             name, number = lock_of(key)
             self._locks(name).release(number)

@@ -64,7 +64,7 @@ class PostgresRows:
 
     def acquire(self) -> bool:
         """Makes this the process that appends; returns False if another process holds that role."""
-        return self._lock.take(0)
+        return self._lock.acquire(0)
 
     def is_left_behind(self) -> bool:
         """Whether the process that appends has died, according to the last `acquire`."""

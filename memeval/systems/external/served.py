@@ -293,7 +293,7 @@ class ServedMemory(RecallSystem):
         if search is None:
             return Answer(text=text)
 
-        found = self._sift(search)
+        found = self._clean_results(search)
         self._add_remarks(found, top_k)
         results, ranking = found.results, None
         if not found.without_ids:
@@ -307,9 +307,9 @@ class ServedMemory(RecallSystem):
         )
 
     def _results_of(self, reply: wire.Json) -> wire.SearchResults:
-        return self._sift(wire.read_results(reply, self._ids.turns))
+        return self._clean_results(wire.read_results(reply, self._ids.turns))
 
-    def _sift(self, search: wire.SearchResults) -> wire.SearchResults:
+    def _clean_results(self, search: wire.SearchResults) -> wire.SearchResults:
         """The results, without those that have no text and placeholders for an empty search.
 
         Raises `MemoryServiceError` for an error sent as a result, and for a result with the content
