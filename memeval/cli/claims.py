@@ -3,8 +3,9 @@
 import shlex
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from typing import Any
 
 from memeval.api.selecting import select_runs
 from memeval.cli.parser import Parser, print_json
@@ -48,29 +49,33 @@ def claims(arguments: Sequence[str]) -> int:
     if action == REPRODUCE:
         return reproduce_claims(names, chosen, as_json=options.json)
 
-    if action not in (LIST, SHOW):
+    content: Iterable[Any]
+    lines: Iterable[str]
+    if action in (LIST, SHOW):
+        named = _named(names, chosen)
+        content = map(as_plain, named)
+        lines = table_of(named) if action == LIST else listing(named)
+    else:
         runs = select_runs(options.words).chosen
-        if options.json:
-            print_json([run_json(run, chosen) for run in runs])
-        else:
-            print(*chain.from_iterable(run_lines(run, chosen) for run in runs), sep="\n")
+        content = (run_json(run, chosen) for run in runs)
+        lines = chain.from_iterable(run_lines(run, chosen) for run in runs)
 
-        return 0
+    if options.json:
+        print_json(list(content))
+    else:
+        print(*lines, sep="\n")
 
-    by_name = {claim.name: claim for claim in chosen}
+    return 0
+
+
+def _named(names: Sequence[str], claims: Sequence[Claim]) -> Sequence[Claim]:
+    """The claims with these names; all if there are no names."""
+    by_name = {claim.name: claim for claim in claims}
     for name in names:
         if name not in by_name:
             raise unknown("claim", one_line(name), by_name)
 
-    chosen = [by_name[name] for name in names] or chosen
-    if options.json:
-        print_json(list(map(as_plain, chosen)))
-    elif action == LIST:
-        print(*table_of(chosen), sep="\n")
-    else:
-        print(*listing(chosen), sep="\n")
-
-    return 0
+    return [by_name[name] for name in names] or claims
 
 
 def table_of(chosen: Sequence[Claim]) -> list[str]:

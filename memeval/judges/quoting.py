@@ -55,7 +55,7 @@ _HARMONY = "<|channel|>"
 
 
 def plain_letters(text: str) -> str:
-    """A text in lower case, with lookalikes replaced by the letters that they look like, without
+    """Text in lower case, with lookalikes replaced by the letters that they look like, without
     accents and invisible characters.
     """
     if text.isascii():
@@ -65,7 +65,7 @@ def plain_letters(text: str) -> str:
 
 
 def _visible(text: str) -> str:
-    """A text without accents and invisible characters, and with one form of each letter."""
+    """Text without accents and invisible characters, and with one form of each letter."""
     return "".join(map(_plain, unicodedata.normalize("NFKD", text)))
 
 
@@ -85,7 +85,7 @@ def squeeze(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def forms(text: str) -> tuple[str, ...]:
-    """A text in plain letters, unchanged and after each round of unescaping."""
+    """Text in plain letters, unchanged and after each round of unescaping."""
     found = {plain_letters(text): None}
     for _ in range(ROUNDS):
         if text.isascii() and not _MAY_ESCAPE.search(text):
@@ -102,7 +102,7 @@ def forms(text: str) -> tuple[str, ...]:
 
 
 def _unescaped(text: str) -> str:
-    """A text after one round: escapes of JSON, HTML, URLs and mail are decoded in place. Content in
+    """Text after one round: escapes of JSON, HTML, URLs and mail are decoded in place. Content in
     base64, in hexadecimal digits or in invisible tags is added after it.
     """
     # Words may look like base64, so the decoded text is added and replaces nothing.
@@ -166,7 +166,7 @@ class QuotableTexts(Struct, frozen=True):
             yield from forms(text)
 
     def has_marks(self) -> bool:
-        """Whether a text contains a thinking mark: then a mark in a reply may be a quotation."""
+        """Whether text contains a thinking mark: then a mark in a reply may be a quotation."""
         for form in self.forms():
             if THINKING_MARKS.search(form) or _HARMONY in form or "think>" in form:
                 return True
@@ -208,7 +208,7 @@ class QuotableTexts(Struct, frozen=True):
 
 
 def has_word(word: str, texts: Sequence[str]) -> bool:
-    """Whether a text has this whole word, in any unescaped form; its letters may be separated."""
+    """Whether text has this whole word, in any unescaped form; its letters may be separated."""
     apart = r"[\W_]{0,3}".join(map(re.escape, word))
     pattern = re.compile(rf"(?<![^\W_]){apart}(?![^\W_])")
     encoded = [*_encoded(word), *_encoded(word.capitalize()), *_encoded(word.upper())]

@@ -344,7 +344,7 @@ def _number(value: Any) -> float | None:
 
 
 def _names_numbers(plain: str, numbers: Mapping[str, int]) -> bool:
-    """Whether a text itself names two or more of these numbers, and each with the same value."""
+    """Whether text itself names two or more of these numbers, and each with the same value."""
     named = 0
     for name, number in numbers.items():
         texts = re.findall(rf"\b{name}\b\W{{1,8}}(\d{{1,9}})(?!\d)", plain)

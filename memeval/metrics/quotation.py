@@ -1,4 +1,4 @@
-"""Turns that a text quotes: the evidence in memories that return no turn ids."""
+"""Turns that text quotes: the evidence in memories that return no turn ids."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence

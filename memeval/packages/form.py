@@ -94,7 +94,7 @@ def withheld(text: str) -> str:
 
 
 def is_withheld(text: str) -> bool:
-    """Whether a text is replaced by its digest."""
+    """Whether text is replaced by its digest."""
     return _WITHHELD.fullmatch(text) is not None
 
 

@@ -43,7 +43,7 @@ def texts_file(answers: Path) -> Path:
 
 
 def clean(text: str) -> str:
-    """A text as it is stored: without known secrets, and without halves of surrogate pairs."""
+    """Text as it is stored: without known secrets, and without halves of surrogate pairs."""
     return without_known(without_halves(text))
 
 

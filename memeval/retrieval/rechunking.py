@@ -60,7 +60,7 @@ def _word_end(text: str, start: int, limit: int) -> int:
 
 
 def _is_border(text: str, position: int) -> bool:
-    """Whether a text may be cut before a position: at white space, or in scripts without spaces."""
+    """Whether text may be cut before a position: at white space, or in scripts without spaces."""
     before, after = text[position - 1], text[position]
     return before.isspace() or after.isspace() or is_unspaced(before) or is_unspaced(after)
 

@@ -21,7 +21,7 @@ def digest_name(identifier: str) -> str:
 
 
 def text_digest(text: str) -> str:
-    """sha256 of a text in hexadecimal. Data may contain halves of surrogate pairs, which strict
+    """sha256 of a string in hexadecimal. Data may contain halves of surrogate pairs, which strict
     UTF-8 refuses.
     """
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -83,7 +83,7 @@ _REPLACED = re.compile(rf"{re.escape(REDACTED)}|{re.escape(PATH)}|\bhost-[0-9a-f
 
 
 def holds_replacement(text: str) -> bool:
-    """Whether a secret, a path or a host was replaced in a text."""
+    """Whether a secret, a path or a host was replaced in text."""
     return _REPLACED.search(text) is not None
 
 

@@ -37,7 +37,7 @@ def location_of(name: str) -> str:
 
 
 def with_locations(text: str) -> str:
-    """A text with each file name in it replaced by the file's location (`location_of`)."""
+    """Text with each file name in it replaced by the file's location (`location_of`)."""
     return _NAMED.sub(lambda match: location_of(match[0]), text)
 
 

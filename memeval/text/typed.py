@@ -44,7 +44,7 @@ def convert(content: Any, wanted: type[T]) -> T:
 
 
 def json_or_none(text: str | bytes) -> Any:
-    """The value of JSON from outside; None for null, and for a text that is not JSON."""
+    """The value of JSON from outside; None for null, and for a string that is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Whether a text contains a value: the one rule for searching stored, shown and answered text.
+"""Whether text contains a value: the one rule for searching stored, shown and answered text.
 
 Both are compared after NFKC and case folding. White space, hyphens and underscores count as one and
 the same separator, which may also be missing in a number or a code. Digits of any script count as
@@ -29,7 +29,7 @@ _POINT, _SLASH = re.compile(r"\w[.@]\w"), re.compile(r"\w/\w")
 
 
 def plain(text: str) -> str:
-    """A text normalised for comparison."""
+    """Text normalised for comparison."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     if not folded.isascii():
         folded = "".join(map(_plain_character, folded))
@@ -48,7 +48,7 @@ def _plain_character(character: str) -> str:
 
 
 def occurs_in(value: str, text: str) -> bool:
-    """Whether a text contains a value. No text contains an empty value."""
+    """Whether text contains a value. No text contains an empty value."""
     return _occurs(value, plain(text))
 
 

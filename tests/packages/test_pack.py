@@ -221,7 +221,7 @@ def test_stopped_or_invalid_run_is_packed_with_its_mark(
         "read",
         classmethod(lambda cls, folder: replace(read(cls, folder), status="stopped", valid=False)),
     )
-    monkeypatch.setattr(FolderCheck, "_form", lambda look, summary: None)
+    monkeypatch.setattr(FolderCheck, "_check_members", lambda look, summary: None)
     target = tmp_path / "stopped.memeval"
     words = ["pack", runs[0].key, "-o", str(target), "--supersedes", "0123456789abcdef"]
     assert run_command(words) == 0

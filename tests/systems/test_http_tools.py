@@ -164,7 +164,7 @@ def test_text_from_another_case_fails_the_question(service: ToolService) -> None
     async def play(tools: dict[str, Tool], memory: HttpMemory) -> Any:
         await tools["add_note"].call(note=other)
         assert other in (await tools["find"].call(word="Bornholm")).text
-        memory._contents.clear()  # as if the text came from elsewhere
+        memory._sent_texts.texts.clear()  # as if the text came from elsewhere
         with pytest.raises(MemoryServiceError, match="does not keep cases separate"):
             await tools["find"].call(word="Bornholm")
 

@@ -219,7 +219,7 @@ def test_text_from_another_case_fails_the_question() -> None:
         await tools["save_note"].call(text=other, user="u")
         assert other in (await tools["find"].call(word="Gotland", user="u")).text
         # As if the text came from elsewhere.
-        memory._contents.clear()
+        memory._sent_texts.texts.clear()
         with pytest.raises(MemoryServiceError, match="does not keep cases separate: the result of"):
             await tools["find"].call(word="Gotland", user="u")
 

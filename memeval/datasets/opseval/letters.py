@@ -22,7 +22,7 @@ _FRONT = r"[ \t]*[\"“]?[(（]?[ \t]*"
 
 
 class LetteredText(Struct, frozen=True):
-    """A text that was cut into a question and its choices."""
+    """Text that was cut into a question and its choices."""
 
     question: str
     choices: tuple[str, ...]

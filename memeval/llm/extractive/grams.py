@@ -18,7 +18,7 @@ _END = re.compile(r"(?<=[。！？!?；;])|\n")
 
 
 def has_unspaced(text: str) -> bool:
-    """Whether a text contains Chinese or Japanese characters."""
+    """Whether text contains Chinese or Japanese characters."""
     return bool(_UNSPACED.search(text))
 
 

@@ -98,7 +98,7 @@ def _weights(sentences: Sequence[SourceSentence]) -> Mapping[str, float]:
 
 
 SHARE = 3
-"""A text is relevant if one sentence has at least 1/`SHARE` of the question's content words."""
+"""Text is relevant if one sentence has at least 1/`SHARE` of the question's content words."""
 
 
 def take_notes(prompt: NotesPrompt) -> str:

@@ -43,7 +43,7 @@ class CaseTurns(Struct, frozen=True, dict=True):
 
     @cached_property
     def quotations(self) -> Quotations[str]:
-        """Finds the turns that a text quotes."""
+        """Finds the turns that text quotes."""
         return Quotations(dict(zip(self.ids, self.texts, strict=True)))
 
     def positions(self, ranking: Iterable[Sequence[str]]) -> Ranking:

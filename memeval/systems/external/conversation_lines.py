@@ -4,7 +4,7 @@ A store that separates cases never returns a line of another case.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 HEAD = 6
 """Leading words by which a line is looked up; a shorter line must be the whole result."""
@@ -45,6 +45,41 @@ class ConversationLines:
                 line = words[start : start + length]
                 if len(line) == length and hash(line) in self._lines:
                     yield line
+
+
+_all_lines = ConversationLines()
+"""The lines that this process has sent to served memories, of all cases and runs, and those of
+cases that other processes send.
+"""
+_read_data: set[str] = set()
+"""The runs whose data was read into `_all_lines`."""
+
+
+class SentTexts:
+    """The texts sent to the memory of one case."""
+
+    def __init__(self, run: str, contents: Callable[[], Iterable[str]] | None) -> None:
+        """`contents` reads all cases of the run's data set."""
+        self._run, self._contents = run, contents
+        self.texts: list[str] = []
+
+    def add(self, text: str, content: str) -> None:
+        """Notes text that is sent; `content` is the text without the date."""
+        self.texts.append(text)
+        _all_lines.add(content)
+
+    def foreign_line(self, text: str) -> str | None:
+        """A line of another case that a result repeats word for word, if there is one."""
+        if self._contents is not None and self._run not in _read_data:
+            _read_data.add(self._run)
+            for content in self._contents():
+                _all_lines.add(content)
+
+        for line in _all_lines.lines_in(text):
+            if not is_line_of(line, self.texts):
+                return " ".join(line)
+
+        return None
 
 
 def is_line_of(line: tuple[str, ...], texts: Iterable[str]) -> bool:

@@ -168,7 +168,7 @@ class HttpMemory(ServedMemory):
     async def _use(self, tool: DeclaredTool, arguments: Mapping[str, Any]) -> ToolResult:
         if tool.is_writing:
             for text in strings_in(arguments):
-                self._remember(text, text)
+                self._sent_texts.add(text, text)
 
         # memeval itself names the case, even if a schema allows a model to send it.
         body = {name: value for name, value in arguments.items() if name != CASE}

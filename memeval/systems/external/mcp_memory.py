@@ -100,7 +100,7 @@ class McpMemory(ServedMemory):
         """The result of one of the server's own tools, as a model calls it."""
         if writes:
             for text in strings_in(arguments):
-                self._remember(text, text)
+                self._sent_texts.add(text, text)
 
         # For failed calls, too: MCP never reports the tokens of a server's own models.
         self._count({})

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from memeval.errors import UserError, require_library
+from memeval.errors import require_library
 from memeval.llm.keys import key_of
 from memeval.records import (
     Answer,

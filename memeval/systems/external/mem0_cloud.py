@@ -169,14 +169,7 @@ class CloudMemory:
 
 def _meter(role: Role, calls: int) -> None:
     """Meters calls whose tokens the host does not report. Unknown is not zero."""
-    usage = Usage(
-        role=role,
-        model="mem0",
-        provider="mem0",
-        prompt_tokens=None,
-        completion_tokens=None,
-        calls=calls,
-    )
+    usage = Usage(role, model="mem0", provider="mem0", calls=calls)
     current_ledger().usages.append(usage)
 
 

@@ -43,7 +43,7 @@ from memeval.systems.base import (
     SystemSettings,
 )
 from memeval.systems.external import wire
-from memeval.systems.external.conversation_lines import ConversationLines, is_line_of
+from memeval.systems.external.conversation_lines import SentTexts
 from memeval.systems.external.server_replies import error_in, reports_no_results
 from memeval.systems.external.service import EstimateService, Service
 from memeval.text.shown import counted, one_line
@@ -59,13 +59,6 @@ FORGET_S = 10.0
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
-
-_all_lines = ConversationLines()
-"""The texts that this process has sent to served memories, of all cases and runs, and those of
-cases that other processes send.
-"""
-_read_data: set[str] = set()
-"""The runs whose data was read into `_all_lines`."""
 
 
 def check_pattern(option: str, pattern: str | None) -> None:
@@ -180,7 +173,8 @@ class ServedMemory(RecallSystem):
         self._namespaces = [self.namespace]
         self._waiting: list[MemoryChunk] = []
         self._ids = wire.SentIds(self.namespace)
-        self._contents: list[str] = []
+        run = str(self.parts.extra.get("origin", ""))
+        self._sent_texts = SentTexts(run, self.parts.extra.get(LINES))
         self._sent = self._lost = 0
         self._tells_losses = False
 
@@ -205,7 +199,7 @@ class ServedMemory(RecallSystem):
 
         for chunk in batch:
             # Before the chunk is sent, because another case may find it afterwards.
-            self._remember(chunk.text, chunk.content)
+            self._sent_texts.add(chunk.text, chunk.content)
 
         chunks = [wire.chunk_json(chunk, self._ids) for chunk in batch]
         body = {"namespace": namespace, "chunks": chunks}
@@ -342,26 +336,14 @@ class ServedMemory(RecallSystem):
 
         return wire.SearchResults(tuple(kept), max(0, search.without_ids - dropped))
 
-    def _remember(self, text: str, content: str) -> None:
-        """Notes a text stored for this case; `content` is the text without the date."""
-        self._contents.append(text)
-        _all_lines.add(content)
-
     def _check_separate(self, text: str, where: str) -> None:
-        """Raises `MemoryServiceError` for a text from another case."""
-        # The texts of all cases of the data set are read once per run.
-        run, lines = str(self.parts.extra.get("origin", "")), self.parts.extra.get(LINES)
-        if lines is not None and run not in _read_data:
-            _read_data.add(run)
-            for content in lines():
-                _all_lines.add(content)
-
-        for line in _all_lines.lines_in(text):
-            if not is_line_of(line, self._contents):
-                raise MemoryServiceError(
-                    f"{self._name} does not keep cases separate: {where} repeats word for word "
-                    f"a text from another case: '{one_line(' '.join(line), 80)}'"
-                )
+        """Raises `MemoryServiceError` for text from another case."""
+        line = self._sent_texts.foreign_line(text)
+        if line is not None:
+            raise MemoryServiceError(
+                f"{self._name} does not keep cases separate: {where} repeats word for word "
+                f"a text from another case: '{one_line(line, 80)}'"
+            )
 
     def _add_remarks(self, search: wire.SearchResults, limit: int) -> None:
         remarks = current_ledger().remarks

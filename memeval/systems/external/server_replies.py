@@ -39,7 +39,7 @@ LONGEST_NOTICE = 1000
 
 
 def reports_no_results(text: str, pattern: str | None = None) -> bool:
-    """Whether a text reports that nothing was found: in one of the common forms, as JSON without
+    """Whether text reports that nothing was found: in one of the common forms, as JSON without
     content, or in a form that `pattern` matches.
     """
     plain = text.strip()
