@@ -301,5 +301,7 @@ def explain(run: Run | str | Path, claim: str) -> Explanation:
             f"claims about it:  python -m memeval claims {found.key}",
         )
 
-    (match,) = [own for own in match_claim(published, found.summary) if own.figure == figure]
+    (match,) = [
+        claimed for claimed in match_claim(published, found.summary) if claimed.figure == figure
+    ]
     return explain_match(match, found, known)

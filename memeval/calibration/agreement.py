@@ -65,8 +65,8 @@ class Agreement(Struct, frozen=True):
     def to_json(self) -> dict[str, Any]:
         """The agreement as plain JSON."""
         content = as_plain(self)
-        for pair, own in zip(content["pairs"], self.pairs, strict=True):
-            pair["count"] = own.count
+        for pair, agreement in zip(content["pairs"], self.pairs, strict=True):
+            pair["count"] = agreement.count
 
         return content
 

@@ -30,8 +30,8 @@ def calibrate_run(
     labelled = [row for row in rows if row.label is not None]
     _check_labelled(run, path, len(rows), len(labelled), partial=partial)
 
-    own = [row for row in labelled if row.run == run.key]
-    if own and len(own) < len(labelled):
+    run_labels = [row for row in labelled if row.run == run.key]
+    if run_labels and len(run_labels) < len(labelled):
         raise UserError(
             f"{one_line(path)} mixes labels of run {one_line(run.key)} with labels of other "
             "answers",
@@ -39,8 +39,8 @@ def calibrate_run(
         )
 
     uncorrected = _uncorrected(run, path, answers, len(rows) - len(labelled))
-    if own:
-        return by_own_labels(uncorrected, path, answers, own)
+    if run_labels:
+        return by_own_labels(uncorrected, path, answers, run_labels)
 
     others = with_verdicts(run, path, labelled, known)
     return by_other_labels(uncorrected, path, answers, others)

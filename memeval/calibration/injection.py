@@ -82,9 +82,9 @@ def flip_rates(attacks: Sequence[Attack], verdicts: Sequence[bool | None]) -> li
         groups["all", "all"] = list(verdicts)
 
     rates = []
-    for (place, technique), own in groups.items():
-        counts = accepted_share(own)
-        rates.append(FlipRate(place, technique, len(own), *counts))
+    for (place, technique), group in groups.items():
+        counts = accepted_share(group)
+        rates.append(FlipRate(place, technique, len(group), *counts))
 
     return rates
 

@@ -131,12 +131,12 @@ def _by_labels_only(
 
     clusters: Sequence[Hashable] = range(len(repeats))
     if cluster:
-        clusters = [cluster(own[0]) for own in repeats.values()]
+        clusters = [cluster(answered[0]) for answered in repeats.values()]
 
     values, weights = [], []
-    for own in repeats.values():
-        values.append(sum(labels[answer.key] for answer in own) / len(own))
-        weights.append(sum(weights_of(own)))
+    for answered in repeats.values():
+        values.append(sum(labels[answer.key] for answer in answered) / len(answered))
+        weights.append(sum(weights_of(answered)))
 
     result = clustered_mean(values, clusters, weights, is_share=True)
     assert result is not None, "there are answers"

@@ -226,10 +226,10 @@ def count_kinds(probed: Sequence[ProbedItem]) -> list[KindResult]:
 
     results = []
     for kind in ordered_kinds(verdicts):
-        own = statuses[kind]
+        of_kind = statuses[kind]
         counts = accepted_share(verdicts[kind])
-        unparsed, failed = own.count(Status.UNPARSED), own.count(Status.JUDGE_FAILED)
-        result = KindResult(kind, len(own), *counts, unparsed=unparsed, failed=failed)
+        unparsed, failed = of_kind.count(Status.UNPARSED), of_kind.count(Status.JUDGE_FAILED)
+        result = KindResult(kind, len(of_kind), *counts, unparsed=unparsed, failed=failed)
         results.append(result)
 
     return results

@@ -183,11 +183,11 @@ def run_lines(run: Run, chosen: Sequence[Claim]) -> Iterator[str]:
     for name, text in disclosures(run.summary).items():
         yield from fold(name, text)
 
-    own = claims_of(run, chosen)
-    if not own:
+    comparable = claims_of(run, chosen)
+    if not comparable:
         yield from fold("claims", f"memeval has no claims about {one_line(run.summary.dataset)}")
 
-    for claim in own:
+    for claim in comparable:
         yield ""
         yield f"{claim.name}: {claim.title}"
         yield from fold("source", claim.source)
@@ -228,8 +228,8 @@ def figure_words(match: Match) -> str:
     if figure.micro is not None:
         published += f" ({figure.micro} over questions)"
 
-    own = NONE if match.own is None else f"{match.own:.1f}"
-    return f"{published} published; this run {own}"
+    measured = NONE if match.own is None else f"{match.own:.1f}"
+    return f"{published} published; this run {measured}"
 
 
 def claims_of(run: Run, chosen: Sequence[Claim]) -> list[Claim]:

@@ -342,11 +342,11 @@ def _show_plan(job: _Job) -> int:
     sums: dict[tuple[Role, str, str, str], CallSums] = {}
     for call in tally.calls:
         key = (call.role, call.model, call.provider, call.address)
-        own = sums.setdefault(key, CallSums(call.slots))
-        own.add(call, 1.0, completion=call.completion_tokens, seconds=ASSUMED_S)
+        total = sums.setdefault(key, CallSums(call.slots))
+        total.add(call, 1.0, completion=call.completion_tokens, seconds=ASSUMED_S)
 
     more = MOST_TRIES - 1
-    lines = [line_of(key, own, repeated=more * own.most_calls) for key, own in sums.items()]
+    lines = [line_of(key, total, repeated=more * total.most_calls) for key, total in sums.items()]
     wanted = f"{counted(job.wanted.count, 'question is', 'questions are')} wanted"
     if drafting.count_before:
         wanted += f", {count(drafting.count_before)} are there"

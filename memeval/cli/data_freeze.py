@@ -223,7 +223,9 @@ def _licence_of(manifests: Sequence[FrozenManifest]) -> str:
     if len(licences) < 2:
         return "".join(licences)
 
-    stated = [f"{own.name} {own.version}: {own.licence or 'not stated'}" for own in manifests]
+    stated = [
+        f"{frozen.name} {frozen.version}: {frozen.licence or 'not stated'}" for frozen in manifests
+    ]
     return "; ".join(stated)
 
 

@@ -64,7 +64,7 @@ def open_sheet(path: Path, run: Run, options: Namespace) -> LabelSheet:
     """
     answers = scored_answers(run)
     kept = keep_labels(path, run.key, answers)
-    labels = {key: own for key, own in kept.items() if own is not None}
+    labels = {key: label for key, label in kept.items() if label is not None}
     listed = list(kept)
     if not kept or options.n is not None:
         sample = draw_sample(

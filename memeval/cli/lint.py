@@ -114,14 +114,14 @@ def prompts_of(run: Run, records: Sequence[Record]) -> dict[tuple[str, int], Sen
     """Prompts sent to the reader whose texts are available."""
     prompts = {}
     for record in records:
-        own = run.texts_of(record)
-        if own is None:
+        texts = run.texts_of(record)
+        if texts is None:
             continue
 
-        messages = [own.get(message.text) for message in record.prompt]
+        messages = [texts.get(message.text) for message in record.prompt]
         prompts[record.question_id, record.repeat] = SentPrompt(
             messages=tuple(text for text in messages if text is not None),
-            context=own.get(record.context),
+            context=texts.get(record.context),
         )
 
     return prompts
@@ -139,8 +139,8 @@ def memories_of(run: Run) -> dict[str, list[str]]:
     """Available texts that the memories of each case extracted or wrote."""
     memories: dict[str, list[str]] = {}
     with suppress(UserError):
-        for own, items in run.read_dumps():
-            texts = memories.setdefault(own["case_id"], [])
+        for origin, items in run.read_dumps():
+            texts = memories.setdefault(origin["case_id"], [])
             texts += [item["text"] for item in items if isinstance(item.get("text"), str)]
 
     return memories
@@ -181,17 +181,17 @@ def others_of(
     """The other runs on the same data: those of the same system, with the questions that they
     asked, and those that are comparable, with their scores. A copy from a package does not count.
     """
-    own, siblings, rivals = run.summary, [], []
-    seen = {own.tags.get(PACKAGE_RUN, run.key)}
+    tested, siblings, rivals = run.summary, [], []
+    seen = {tested.tags.get(PACKAGE_RUN, run.key)}
     for other in known:
         summary = other.summary
         original = summary.tags.get(PACKAGE_RUN, other.key)
-        if original in seen or summary.data_sha256 != own.data_sha256:
+        if original in seen or summary.data_sha256 != tested.data_sha256:
             continue
 
         seen.add(original)
-        is_sibling = summary.params.get("system") == own.params.get("system")
-        is_rival = summary.valid and is_comparable(own, summary)
+        is_sibling = summary.params.get("system") == tested.params.get("system")
+        is_rival = summary.valid and is_comparable(tested, summary)
         if not is_sibling and not is_rival:
             continue
 

@@ -181,11 +181,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: HTTPStatus, body: bytes, kind: str, headers: Mapping[str, str]) -> None:
         self.send_response_only(status)
-        own = {"Content-Type": kind, "Content-Length": str(len(body))}
+        body_headers = {"Content-Type": kind, "Content-Length": str(len(body))}
         if self.close_connection:
-            own["Connection"] = "close"
+            body_headers["Connection"] = "close"
 
-        for name, value in {**own, **HEADERS, **headers}.items():
+        for name, value in {**body_headers, **HEADERS, **headers}.items():
             self.send_header(name, value)
 
         self.end_headers()

@@ -144,9 +144,9 @@ def find_records(run: Run, question_id: str) -> list[Record]:
     Raises `UserError` with the nearest ids for a question that the run did not ask.
     """
     records = run.read_records()
-    own = [record for record in records if record.question_id == question_id]
-    if own:
-        return own
+    asked = [record for record in records if record.question_id == question_id]
+    if asked:
+        return asked
 
     ids = list(dict.fromkeys(record.question_id for record in records))
     near = get_close_matches(question_id, ids, n=3, cutoff=0.5) or ids[:3]

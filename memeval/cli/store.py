@@ -93,9 +93,9 @@ def _show_info(home: Home) -> int:
     needed = _read_needs(items)
     print(f"{'kind':<10} {'items':>7} {'size':>9} {'newest':>8} {'oldest':>8}  not needed")
     for kind in StoredKind:
-        own = [item for item in items if item.kind is kind]
-        if own:
-            print(_line_of(kind, own, needed, now))
+        of_kind = [item for item in items if item.kind is kind]
+        if of_kind:
+            print(_line_of(kind, of_kind, needed, now))
 
     print(f"{'in all':<10} {len(items):>7} {_size_of(items):>9}")
     print(f"below {printable(str(project_root()))}")

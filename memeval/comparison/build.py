@@ -52,7 +52,7 @@ def compare_runs(
     if not scores:
         sent, scores = SentReader(), scores_of(runs, metric)
 
-    asked, left_out = max((len(own.questions) for own in scores), default=0), 0
+    asked, left_out = max((len(run_scores.questions) for run_scores in scores), default=0), 0
     if common:
         scores = shared_scores(scores)
         left_out = asked - len(scores[0].questions)
@@ -79,7 +79,7 @@ def compare_runs(
         differences=tuple(differences.values()),
         refusals=tuple(refusals),
         questions=_questions(scores),
-        values={run.key: own.values for run, own in zip(runs, scores, strict=True)},
+        values={run.key: scored.values for run, scored in zip(runs, scores, strict=True)},
         left_out=left_out,
     )
 
@@ -90,22 +90,23 @@ def scores_of(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
     names: set[str] = set()
     figures: set[str] = set()
     for run in runs:
-        own = read_scores(run, metric)
+        run_scores = read_scores(run, metric)
         # A declared share is checked when it is measured. This one may not be declared here.
-        lowest, highest = min(own.values.values(), default=0), max(own.values.values(), default=1)
+        values = run_scores.values.values()
+        lowest, highest = min(values, default=0), max(values, default=1)
         if metric.unit == POINTS and (round(lowest, 9) < 0 or round(highest, 9) > 1):
             raise UserError(
                 f"{one_line(metric.name)} is not a share, and its metric is not installed here",
                 "for its unit, install its package, or add the metric and compare from Python",
             )
 
-        scores.append(own)
-        names |= own.metrics
+        scores.append(run_scores)
+        names |= run_scores.metrics
         figures |= run.summary.metrics.keys()
 
     # Runs with other prices are refused, with a hint.
     is_refused = metric.unit is DOLLARS and any(has_other_prices(run.summary.tags) for run in runs)
-    if runs and not is_refused and not any(own.values for own in scores):
+    if runs and not is_refused and not any(run_scores.values for run_scores in scores):
         raise unknown_metric(metric.name, names, figures)
 
     return scores
@@ -165,24 +166,24 @@ def _differences(
     """Each pair's difference, p not adjusted yet. `kept` has the pairs' overridden reasons."""
     # By id and not by name: runs may name their categories differently.
     named: dict[tuple[str, str, str], None] = {}
-    for own in scores:
-        for asked in own.questions.values():
+    for run_scores in scores:
+        for asked in run_scores.questions.values():
             named["", asked.category, asked.category_name] = None
 
     titles = {category: title for (_, category), title in category_titles(named).items()}
     differences = {}
     for (first, second), forced in kept.items():
-        own, other = scores[first], scores[second]
+        run_scores, other = scores[first], scores[second]
         difference = difference_between(
             (runs[first].key, runs[second].key),
-            own,
+            run_scores,
             other,
             titles=titles,
             most=metric.unit.most,
             forced=forced,
         )
-        if sent is not None and same_values(own, other):
-            shared = own.common(other)
+        if sent is not None and same_values(run_scores, other):
+            shared = run_scores.common(other)
             alike = sent.count_alike(runs[first], runs[second], shared)
             why = sent.describe_edges(runs[first], runs[second]) if alike else ""
             difference = replace(difference, sent_alike=alike, why_alike=why)
@@ -195,8 +196,8 @@ def _differences(
 def _questions(scores: Sequence[RunScores]) -> dict[str, dict[str, str]]:
     """Conversation and category of each question, in the order in which runs asked them."""
     questions: dict[str, dict[str, str]] = {}
-    for own in scores:
-        for name, asked in own.questions.items():
+    for run_scores in scores:
+        for name, asked in run_scores.questions.items():
             questions.setdefault(name, {"case": asked.case_id, "category": asked.category_name})
 
     return questions
@@ -209,7 +210,7 @@ def _compared_runs(
     letters: Mapping[int, str],
 ) -> Iterator[ComparedRun]:
     columns, names = differing_settings(summaries), unique_labels(labels(summaries), summaries)
-    for number, (summary, own) in enumerate(zip(summaries, scores, strict=True)):
+    for number, (summary, run_scores) in enumerate(zip(summaries, scores, strict=True)):
         get = summary.metrics.get
         yield ComparedRun(
             key=summary.run_key,
@@ -220,15 +221,15 @@ def _compared_runs(
             judge=one_line(judge_shown(summary.judge)),
             settings={name: one_line(setting_value(summary, name)) for name in columns},
             flags=tuple(flags(summary)),
-            asked=len(own.questions),
+            asked=len(run_scores.questions),
             result=clustered_mean(
-                list(own.values.values()),
-                cases_of(own, own.values),
-                weights_of(own, own.values),
+                list(run_scores.values.values()),
+                cases_of(run_scores, run_scores.values),
+                weights_of(run_scores, run_scores.values),
                 is_share=metric.unit == POINTS,
             ),
-            rerun_std=own.std,
-            repeats=own.repeats,
+            rerun_std=run_scores.std,
+            repeats=run_scores.repeats,
             coverage=get("coverage"),
             cost_usd=run_cost_usd(summary),
             context_tokens=get("context_tokens"),

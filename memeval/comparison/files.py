@@ -116,16 +116,16 @@ def _table(rows: Cells) -> list[str]:
 
 def differences_csv(comparisons: Sequence[Comparison]) -> str:
     """A row per difference and per category of it, unrounded, shares in [0, 1]."""
-    own = ["p", "adjusted_p", "only_first", "only_second", "first_alone", "second_alone"]
+    tests = ["p", "adjusted_p", "only_first", "only_second", "first_alone", "second_alone"]
     result = ["n", "clusters", "delta", "se", "se_independent", "low", "high", "mde"]
     names = ["first_key", "first", "second_key", "second", "metric", "scope"]
     last = ["mcnemar_p", "forced", "adjustment", "verdicts", "sent_alike"]
-    rows: list[list[object]] = [[*names, *result, *own, *last]]
+    rows: list[list[object]] = [[*names, *result, *tests, *last]]
 
     for comparison in comparisons:
         verdicts = "raw" if metric_named(comparison.metric).judged else ""
         for pair in comparison.differences:
-            tested = [getattr(pair, name) for name in [*own, "mcnemar_p"]]
+            tested = [getattr(pair, name) for name in [*tests, "mcnemar_p"]]
             how = ["; ".join(pair.forced), comparison.adjustment, verdicts, pair.sent_alike]
             words = _name_cells(comparison, pair, WHOLE)
             rows.append([*words, *_figures(pair.result), *tested, *how])

@@ -151,10 +151,10 @@ def _other_labels(
     first: tuple[RunSummary, RunScores], second: tuple[RunSummary, RunScores]
 ) -> Iterator[Note]:
     (summary, scores), (other, other_scores) = first, second
-    own, others = str(summary.params.get(_LABELS, "")), str(other.params.get(_LABELS, ""))
+    labels, other_labels = str(summary.params.get(_LABELS, "")), str(other.params.get(_LABELS, ""))
     # Different settings change many golds, so naming the settings says more than counting golds.
-    if own != others:
-        text = f"different labels: {one_line(own)}, {one_line(others)}"
+    if labels != other_labels:
+        text = f"different labels: {one_line(labels)}, {one_line(other_labels)}"
         yield Note(NoteKind.LABELS, text)
         return
 

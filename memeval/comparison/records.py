@@ -218,8 +218,8 @@ class Comparison:
         """
         differences = []
         for pair in self.differences:
-            own = {"p": pair.p, "is_shown": pair.is_shown, "same_prompts": pair.same_prompts}
-            differences.append(as_plain(pair) | own)
+            test = {"p": pair.p, "is_shown": pair.is_shown, "same_prompts": pair.same_prompts}
+            differences.append(as_plain(pair) | test)
 
         return {
             "version": JSON_VERSION,
@@ -245,7 +245,7 @@ class Comparison:
             cases.append(question["case"])
             categories.append(question["category"])
 
-        values = {key: list(map(own.get, self.questions)) for key, own in self.values.items()}
+        values = {key: list(map(scores.get, self.questions)) for key, scores in self.values.items()}
         return {"id": list(self.questions), "case": cases, "category": categories, "values": values}
 
 

@@ -77,10 +77,10 @@ def shared_scores(scores: Sequence[RunScores]) -> list[RunScores]:
     """The scores on the questions that all runs asked in the same words, with the same answers."""
     asked = scores[0].questions
     names = list(asked)
-    for own in scores[1:]:
-        names = [name for name in names if _asks_same(asked[name], own.questions.get(name))]
+    for other in scores[1:]:
+        names = [name for name in names if _asks_same(asked[name], other.questions.get(name))]
 
-    return [own.on(names) for own in scores]
+    return [other.on(names) for other in scores]
 
 
 def _asks_same(question: AskedQuestion, other: AskedQuestion | None) -> bool:

@@ -30,13 +30,13 @@ class SentReader(Struct):
         if _reader_of(first) != _reader_of(second):
             return None
 
-        own, others = self._read(first), self._read(second)
-        if own.keys() != others.keys() or not any(own.values()):
+        prompts, other_prompts = self._read(first), self._read(second)
+        if prompts.keys() != other_prompts.keys() or not any(prompts.values()):
             return None
 
         alike = set(questions)
-        for (question, repeat), sent in own.items():
-            if sent is None or sent != others[question, repeat]:
+        for (question, repeat), sent in prompts.items():
+            if sent is None or sent != other_prompts[question, repeat]:
                 alike.discard(question)
 
         return len(alike)
@@ -45,9 +45,9 @@ class SentReader(Struct):
         """Number of graph edges that `system.temporal_edges` can switch off, if the runs differ in
         that setting: `6 of 22,717 edges are temporal here`. Otherwise empty.
         """
-        own, other = first.summary.params.get(_SWITCH), second.summary.params.get(_SWITCH)
+        switch, other_switch = first.summary.params.get(_SWITCH), second.summary.params.get(_SWITCH)
         edges = self._edges.get(first.key, Counter())
-        if own == other or not edges["all"]:
+        if switch == other_switch or not edges["all"]:
             return ""
 
         return f"{edges['temporal']:,} of {edges['all']:,} edges are temporal here"

@@ -33,10 +33,10 @@ def adjusted(
     for group in groups_of(differences):
         pairs = [pair for pair in differences if pair[0] in group]
         for pair, p in zip(pairs, max_t_ps(_sums(pairs, scores)), strict=True):
-            own = differences[pair]
+            difference = differences[pair]
             # If flips are drawn, not enumerated, the adjusted p may be a little below p itself.
-            adjusted_p = None if own.p is None else max(p, own.p)
-            tested[pair] = replace(own, adjusted_p=adjusted_p, among=len(pairs))
+            adjusted_p = None if difference.p is None else max(p, difference.p)
+            tested[pair] = replace(difference, adjusted_p=adjusted_p, among=len(pairs))
 
     return tested
 
@@ -71,8 +71,8 @@ def letters_of(
     """
     groups = []
     for members in groups_of(differences):
-        own = [row for pair, row in differences.items() if pair[0] in members]
-        if not are_too_few(own):
+        of_group = [row for pair, row in differences.items() if pair[0] in members]
+        if not are_too_few(of_group):
             groups.append(sorted(members, key=lambda number: -(scores[number].mean or 0.0)))
 
     ranked = list(chain.from_iterable(groups))
@@ -106,8 +106,8 @@ def _alike_pairs(
 
     alike = []
     for index, pair in enumerate(pairs):
-        own = compared[pair]
-        is_apart = own.is_shown if own is not None else is_significant(ps[index])
+        difference = compared[pair]
+        is_apart = difference.is_shown if difference is not None else is_significant(ps[index])
         if not is_apart:
             alike.append(pair)
 
@@ -116,24 +116,25 @@ def _alike_pairs(
 
 def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float]]:
     """Σ d_i of each conversation, for each pair, the conversations in one order for all."""
-    own_sums = []
-    for own in scores:
-        cases, weights = cases_of(own, own.values), weights_of(own, own.values)
-        own_sums.append(cluster_sums(list(own.values.values()), cases, weights=weights))
+    run_sums = []
+    for run_scores in scores:
+        scored = run_scores.values
+        cases, weights = cases_of(run_scores, scored), weights_of(run_scores, scored)
+        run_sums.append(cluster_sums(list(scored.values()), cases, weights=weights))
 
     rows: list[dict[Hashable, float]] = []
     for first, second in pairs:
-        own, other = scores[first], scores[second]
-        if _are_aligned(own, other):
+        run_scores, other = scores[first], scores[second]
+        if _are_aligned(run_scores, other):
             # Sums of differences are differences of sums: 45 pairs of ten runs take no longer than
             # the ten runs.
-            sums, less = own_sums[first], own_sums[second]
+            sums, less = run_sums[first], run_sums[second]
             values = [*sums.values(), *(-total for total in less.values())]
             rows.append(cluster_sums(values, [*sums, *less]))
         else:
-            common = own.common(other)
-            deltas = deltas_of(own.values, other.values, common)
-            cases, weights = cases_of(own, common), weights_of(own, common)
+            common = run_scores.common(other)
+            deltas = deltas_of(run_scores.values, other.values, common)
+            cases, weights = cases_of(run_scores, common), weights_of(run_scores, common)
             rows.append(cluster_sums(deltas, cases, weights=weights))
 
     # Flips shared by all pairs need a column per conversation, 0 if a pair has no question of it.
@@ -171,13 +172,13 @@ def adjust_by_discovery(comparisons: Sequence[Comparison]) -> list[Comparison]:
             if row.p is not None:
                 differences[index] = replace(row, adjusted_p=next(adjusted), among=len(known))
 
-        own = replace(
+        changed = replace(
             comparison,
             differences=tuple(differences),
             runs=tuple(replace(run, letters="") for run in comparison.runs),
             adjustment=BENJAMINI_HOCHBERG,
             tests=len(known),
         )
-        made.append(own)
+        made.append(changed)
 
     return made

@@ -55,13 +55,13 @@ def settings_of_role(llm: LlmConfig, role: str) -> LlmConfig:
     if role == ANSWERS:
         return llm
 
-    own = _own_settings(llm, role)
+    settings = _own_settings(llm, role)
     # The offline reader answers, and a model judges.
-    if role == JUDGE and llm.name == OFFLINE_READER and "model" in own:
-        own["name"] = "openai"
+    if role == JUDGE and llm.name == OFFLINE_READER and "model" in settings:
+        settings["name"] = "openai"
 
-    other_address = own.get("base_url", llm.base_url) != llm.base_url
-    other_model = other_address or own.get("model", llm.model) != llm.model
+    other_address = settings.get("base_url", llm.base_url) != llm.base_url
+    other_model = other_address or settings.get("model", llm.model) != llm.model
 
     inherited: dict[str, Any] = {}
     # A key belongs to one URL, and headers may contain a key.
@@ -70,7 +70,7 @@ def settings_of_role(llm: LlmConfig, role: str) -> LlmConfig:
     if other_model:
         inherited |= dict.fromkeys(MODEL_SETTINGS)
 
-    return dataclasses.replace(llm, **{**inherited, **own})
+    return dataclasses.replace(llm, **{**inherited, **settings})
 
 
 def called_roles(llm: LlmConfig, roles: Sequence[str] = ROLES) -> list[str]:
@@ -104,9 +104,9 @@ def with_roles_filled(llm: LlmConfig) -> LlmConfig:
     for role in OTHERS:
         name = role.partition(".")[2]
         settings = settings_of_role(llm, role)
-        own = section_of_role(llm, role)
-        values = {entry.name: getattr(settings, entry.name) for entry in dataclasses.fields(own)}
-        filled[name] = type(own)(**values)
+        part = section_of_role(llm, role)
+        values = {entry.name: getattr(settings, entry.name) for entry in dataclasses.fields(part)}
+        filled[name] = type(part)(**values)
 
     return dataclasses.replace(llm, **filled)
 
@@ -118,13 +118,13 @@ def section_of_role(llm: LlmConfig, role: str) -> Any:
 
 def _own_settings(llm: LlmConfig, role: str) -> dict[str, Any]:
     section = section_of_role(llm, role)
-    own = {}
+    settings = {}
     for entry in dataclasses.fields(section):
         value = getattr(section, entry.name)
         if value is not None:
-            own[entry.name] = value
+            settings[entry.name] = value
 
-    return own
+    return settings
 
 
 def check_roles(llm: LlmConfig) -> None:
@@ -133,9 +133,9 @@ def check_roles(llm: LlmConfig) -> None:
         check_api_version(role, settings_of_role(llm, role))
 
     for role in OTHERS:
-        own = _own_settings(llm, role)
-        address = own.get("base_url", llm.base_url)
-        has_key = "api_key_env" in own or "headers" in own
+        settings = _own_settings(llm, role)
+        address = settings.get("base_url", llm.base_url)
+        has_key = "api_key_env" in settings or "headers" in settings
         # A server on this machine rarely requires a key.
         if address != llm.base_url and not has_key and not is_local(address):
             raise UserError(

@@ -136,9 +136,9 @@ def _field_names(group: str, option: str, folders: Sequence[Path] = ()) -> Colle
     """The fields of an option, including inherited ones; `folders` are the user's."""
     file = _file(group, option)
     for folder in folders:
-        own = folder / group / f"{option}.yaml"
-        if file is None and own.is_file():
-            file = own
+        user_file = folder / group / f"{option}.yaml"
+        if file is None and user_file.is_file():
+            file = user_file
 
     if file is None:
         return served_fields(group, option) or ()

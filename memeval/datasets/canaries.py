@@ -69,8 +69,8 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
 def _with_traces(
     question: EvalQuestion, facts: Sequence[str], orders: Sequence[str]
 ) -> EvalQuestion:
-    own = question.traces or Traces(CANARY)
-    traces = replace(own, foreign=tuple(facts), planted=tuple(orders))
+    before = question.traces or Traces(CANARY)
+    traces = replace(before, foreign=tuple(facts), planted=tuple(orders))
     return replace(question, traces=traces)
 
 

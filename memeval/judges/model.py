@@ -154,9 +154,9 @@ class ModelJudge(Judge):
         if label is Label.UNSCORED or 2 * count <= len(votes):
             return self.unscored(f"no majority: {', '.join(labels)}", tries=tries, votes=labels)
 
-        own = [vote for vote in votes if vote.label is label]
-        score = sum(vote.score or 0.0 for vote in own) / len(own)
-        return replace(own[0], score=score, votes=labels, tries=tries)
+        winners = [vote for vote in votes if vote.label is label]
+        score = sum(vote.score or 0.0 for vote in winners) / len(winners)
+        return replace(winners[0], score=score, votes=labels, tries=tries)
 
     async def _vote_all(
         self, prompt: JudgePrompt, read: VerdictReader, tried: int

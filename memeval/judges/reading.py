@@ -185,11 +185,11 @@ def _read_verdict(
     if verdicts or not parts or any(map(only_object, parts)):
         return None
 
-    own = read(data.without_copies(parts[0]))
-    if own is None or favours(own):
+    stated = read(data.without_copies(parts[0]))
+    if stated is None or favours(stated):
         return None
 
-    return own
+    return stated
 
 
 def _label_in(text: str, data: QuotableTexts, prompt: str) -> Label | None:

@@ -41,7 +41,7 @@ class Ledger(Struct):
     scope: str = ""
     """A question's id; empty at ingest. In the cache key: equal prompts are separate samples."""
     usages: list[Usage] = field(default_factory=list)
-    own: OwnWork = field(default_factory=OwnWork)
+    own_work: OwnWork = field(default_factory=OwnWork)
     """The time of the system's own work."""
     called_s: dict[Role, float] = field(default_factory=dict)
     """Sum of the calls' durations by role, as measured when paid for; includes cached replies."""
@@ -70,7 +70,7 @@ class Ledger(Struct):
 
     def calling(self) -> AbstractContextManager[None]:
         """Context manager for a call of a model or an endpoint, timed by `add_duration`."""
-        return self.own.excluded()
+        return self.own_work.excluded()
 
     def add_duration(self, role: Role, seconds: float | None) -> None:
         """Adds the duration of a call, as measured when it was paid for; None if unknown."""

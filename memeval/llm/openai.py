@@ -50,23 +50,23 @@ class Sampling(Struct, frozen=True):
         self, provider: str, limits: FixedSampling, *, limit_factor: int = 1
     ) -> dict[str, Any]:
         """The parameters of a request, without the model, the seed and `extra_body`."""
-        own = self.settings
-        reasons = provider == "openai" and _REASONING.match(own.model or "") is not None
-        parameter = own.limit_parameter
+        settings = self.settings
+        reasons = provider == "openai" and _REASONING.match(settings.model or "") is not None
+        parameter = settings.limit_parameter
         if parameter is None:
             parameter = "max_completion_tokens" if reasons else "max_tokens"
 
-        limit = limits.max_tokens or own.max_tokens
+        limit = limits.max_tokens or settings.max_tokens
         if parameter == "max_completion_tokens":
             # Thinking counts against this limit: a protocol's ten tokens would leave no reply.
-            limit = max(limit, own.max_tokens) + THINKING_TOKENS
+            limit = max(limit, settings.max_tokens) + THINKING_TOKENS
 
         parameters: dict[str, Any] = {parameter: limit * limit_factor}
-        if own.temperature is not None and not reasons:
+        if settings.temperature is not None and not reasons:
             fixed = limits.temperature
-            parameters["temperature"] = own.temperature if fixed is None else fixed
-        if own.reasoning_effort is not None:
-            parameters["reasoning_effort"] = own.reasoning_effort
+            parameters["temperature"] = settings.temperature if fixed is None else fixed
+        if settings.reasoning_effort is not None:
+            parameters["reasoning_effort"] = settings.reasoning_effort
 
         return parameters
 

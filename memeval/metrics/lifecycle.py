@@ -259,8 +259,8 @@ def _share(
 
     share, total = weighted_mean(values, weights), sum(weights)
     residuals = cluster_sums(values, cases, share, weights)
-    own = {case_id: residual / total for case_id, residual in residuals.items()}
-    return share, effective_count(weights), own
+    influences = {case_id: residual / total for case_id, residual in residuals.items()}
+    return share, effective_count(weights), influences
 
 
 def leak_sentence(records: Sequence[Record]) -> str:

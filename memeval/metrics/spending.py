@@ -56,8 +56,8 @@ def _context_line(summary: RunSummary) -> str:
 
 def _billed_cost(summary: RunSummary) -> str:
     """The billed cost; empty if it equals the cost of a fresh run."""
-    own = summary.metrics.get("cost_usd/total")
-    return "" if own == fresh_cost_usd(summary.metrics) else dollars(own)
+    total = summary.metrics.get("cost_usd/total")
+    return "" if total == fresh_cost_usd(summary.metrics) else dollars(total)
 
 
 def _retrieval_times(summary: RunSummary) -> str:

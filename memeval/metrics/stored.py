@@ -27,13 +27,13 @@ def stored_measures(stored: Iterable[tuple[str, int, StoredItems]]) -> dict[str,
     all items of all cases, with a 95 % interval clustered by case; several seeds are one cluster.
     """
     latest: dict[tuple[str, int], StoredItems] = {}
-    for case, seed, own in sorted(stored, key=lambda row: (row[2].turns, row[2].items)):
-        latest[case, seed] = own
+    for case, seed, sizes in sorted(stored, key=lambda row: (row[2].turns, row[2].items)):
+        latest[case, seed] = sizes
 
     turns = items = 0
-    for own in latest.values():
-        turns += own.turns
-        items += own.items
+    for sizes in latest.values():
+        turns += sizes.turns
+        items += sizes.items
 
     if not turns:
         return {}
@@ -41,8 +41,8 @@ def stored_measures(stored: Iterable[tuple[str, int, StoredItems]]) -> dict[str,
     measures: dict[str, float | None] = {PER_TURN: items / turns}
     for name, counts in SHARES.items():
         parts, wholes = Counter[str](), Counter[str]()
-        for (case, _), own in latest.items():
-            part, whole = counts(own)
+        for (case, _), sizes in latest.items():
+            part, whole = counts(sizes)
             parts[case] += part
             wholes[case] += whole
 

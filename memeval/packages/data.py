@@ -67,9 +67,9 @@ def config_of(run: Run) -> RunConfig:
         # The file may have any content, and its readers may raise any error.
         raise UserError(f"its config.yaml can't be read: {one_line(error)}") from error
 
-    own = [config.judge.class_, config.dataset.get("class"), config.system.get("class")]
-    own += [config.embedder.class_, config.reranker.class_]
-    if any(own):
+    classes = [config.judge.class_, config.dataset.get("class"), config.system.get("class")]
+    classes += [config.embedder.class_, config.reranker.class_]
+    if any(classes):
         raise UserError("it uses the author's own class, which is not loaded")
     if config.dataset.get("path"):
         raise UserError("it used the author's own data file, which is not in the package")

@@ -96,7 +96,7 @@ def packed_prices(package: Package) -> dict[str, Any]:
                 continue
 
             name = at_provider(str(model.get("model")), str(model.get("provider")))
-            known = {own: prices.get(own) for own in FIELDS}
+            known = {field: prices.get(field) for field in FIELDS}
             if models.setdefault(name, known) != known:
                 shown = one_line(model.get("model"), 80)
                 raise UserError(f"{ENVIRONMENT} lists two prices of {shown}")

@@ -220,13 +220,13 @@ class _Verifier:
                     keys.append(run.key)
                     asked.append(questions_of(self._headline_rows(run)))
 
-            own, places = [], []
+            pairs, places = [], []
             for pair in comparison.differences:
                 if pair.first in group:
-                    own.append(pair)
+                    pairs.append(pair)
                     places.append((keys.index(pair.first), keys.index(pair.second)))
 
-            for pair, (other, p) in zip(own, compare_pairs(asked, places), strict=True):
+            for pair, (other, p) in zip(pairs, compare_pairs(asked, places), strict=True):
                 result = pair.result
                 figures = (result.mean, result.low, result.high, pair.adjusted_p)
                 again = (None,) * 4 if other is None else (other.mean, other.low, other.high, p)
@@ -280,7 +280,7 @@ class _Verifier:
         """How many verdicts were judged again, and the questions of those that differ."""
         judged, unlike = 0, []
         rows = self.rows[run.key]
-        records = {(own.repeat, own.question_id): own for own in self.records[run.key]}
+        records = {(record.repeat, record.question_id): record for record in self.records[run.key]}
         for place, verdict in rows.verdicts.items():
             answer, question = rows.answers[place], data.questions.get(verdict.id)
             if verdict.verdict is None or question is None or answer.hypothesis is None:
@@ -379,7 +379,7 @@ def unlike_lines(package: Package, entry: str, packed: Iterable[bytes]) -> Itera
 def data_problems(package: Package, records: Mapping[str, Sequence[Record]]) -> Iterator[str]:
     """Problems with the manifest's statements about the data of the runs, and with their texts."""
     listed = package.manifest.data
-    data = {(own.name, own.sha256, own.licence) for own in listed}
+    data = {(dataset.name, dataset.sha256, dataset.licence) for dataset in listed}
     asked = set()
     for run in package.runs:
         summary = run.summary
@@ -389,7 +389,7 @@ def data_problems(package: Package, records: Mapping[str, Sequence[Record]]) -> 
         yield "the manifest and the runs name different data"
 
     for run in package.runs:
-        is_said = any(own.texts for own in listed if own.name == run.summary.dataset)
+        is_said = any(entry.texts for entry in listed if entry.name == run.summary.dataset)
         if is_said == any(is_withheld(record.question) for record in records[run.key]):
             yield f"{run.key}: the manifest describes its texts differently"
         if is_said and not terms_of(run.summary).allows_texts:

@@ -150,9 +150,10 @@ def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
 
 def _describe(info: zipfile.ZipInfo) -> tuple[object, ...]:
     """The directory's data about an entry besides its name, position, size and digest."""
-    own = (info.date_time, info.create_system, info.external_attr, info.internal_attr, info.volume)
+    made = (info.date_time, info.create_system)
+    attributes = (info.external_attr, info.internal_attr, info.volume)
     versions = (info.create_version, info.extract_version, info.reserved)
-    return (*own, *versions, info.flag_bits, info.comment, info.extra)
+    return (*made, *attributes, *versions, info.flag_bits, info.comment, info.extra)
 
 
 def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
@@ -172,9 +173,9 @@ def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
 
         size = file.seek(0, os.SEEK_END)
         file.seek(size - _END.size)
-        signature, *disks, own, every, length, start, comment = _END.unpack(file.read())
+        signature, *disks, here, total, length, start, comment = _END.unpack(file.read())
 
-    is_end = (signature, *disks, comment) == (_END_MARK, 0, 0, 0) and own == every == len(infos)
+    is_end = (signature, *disks, comment) == (_END_MARK, 0, 0, 0) and here == total == len(infos)
     return is_end and start == offset and start + length + _END.size == size
 
 
@@ -289,9 +290,9 @@ def _lay_out(path: Path, raw: Path, folder: Path, key: str) -> Run:
         raise _error(path, f"{entry_of(key, RUN_FILE)} is about a different run")
 
     answers, verdicts = {}, {}
-    for own in keys:
-        answers[own["answer"]] = folder / "answers" / f"{own['answer']}.jsonl"
-        verdicts[own["judge"]] = folder / "verdicts" / f"{own['judge']}.jsonl"
+    for repeat_keys in keys:
+        answers[repeat_keys["answer"]] = folder / "answers" / f"{repeat_keys['answer']}.jsonl"
+        verdicts[repeat_keys["judge"]] = folder / "verdicts" / f"{repeat_keys['judge']}.jsonl"
 
     _split_repeats(path, raw / entry_of(key, form.ANSWERS), "answer", answers)
     _split_repeats(path, raw / entry_of(key, form.INGESTS), "answer", answers)

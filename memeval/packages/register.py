@@ -307,7 +307,7 @@ def _repetition_notes(packed: Sequence[Run]) -> Iterator[str]:
 
 def _settings(run: Run) -> Json:
     settings = result_settings(run.summary.params, run.summary.identity)
-    for own in ("seed", "num_runs", "label"):
-        settings.pop(own, None)
+    for name in ("seed", "num_runs", "label"):
+        settings.pop(name, None)
 
     return settings

@@ -40,10 +40,10 @@ class RunRows:
             if answers is not None:
                 self._add_answers(number, records, answers.rows)
 
-            own = verdicts.rows if verdicts else {}
+            stored = verdicts.rows if verdicts else {}
             for record in records:
-                if record.question_id in own:
-                    self.verdicts[number, record.question_id] = own[record.question_id]
+                if record.question_id in stored:
+                    self.verdicts[number, record.question_id] = stored[record.question_id]
 
     def _add_answers(
         self, number: int, records: Sequence[Record], rows: Mapping[str, AnswerRow | IngestRow]
@@ -114,11 +114,11 @@ def row_lines(keys: Sequence[Json], written: Written) -> dict[str, list[list[byt
     """The lines of each file of rows, by repeat: a header and the sealed rows."""
     lines: dict[str, list[list[bytes]]] = {}
     for name, rows in written.items():
-        own = lines[name] = []
+        files = lines[name] = []
         for number, repeat in enumerate(keys):
             header = {STAGES[name]: repeat[STAGES[name]], "seed": repeat["seed"]}
             sealed = [sealed_line(header, row) for place, row in rows.items() if place[0] == number]
-            own.append([sealed_line(header, {"header": header}), *sealed])
+            files.append([sealed_line(header, {"header": header}), *sealed])
 
     return lines
 

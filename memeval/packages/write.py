@@ -143,10 +143,10 @@ class _Writer:
         packed = [self._record(record, texts=allowed.allows_texts) for record in records]
         # The same cleaning for the file and for the digests of it.
         files = {CONFIG_FILE: self._config(run), RECORDS_FILE: "".join(packed).encode()}
-        for name, own in lines.items():
-            files[name] = b"".join(chain.from_iterable(own))
+        for name, file_lines in lines.items():
+            files[name] = b"".join(chain.from_iterable(file_lines))
 
-        answers = [check.outputs / "answers" / f"{own['answer']}.jsonl" for own in keys]
+        answers = [check.outputs / "answers" / f"{repeat['answer']}.jsonl" for repeat in keys]
         self._add_texts(rows, answers, texts=allowed.allows_texts)
         digests = _row_digests(keys, records, lines)
         summary = self._summary(run.summary, files, digests)
@@ -213,8 +213,8 @@ class _Writer:
     def _clean_rows(self, rows: RunRows, *, texts: bool) -> dict[str, dict[Place, Json]]:
         """The rows of each file, cleaned; the verdicts refer to the cleaned answers."""
         clean: dict[str, dict[Place, Json]] = {}
-        for name, own in rows.written().items():
-            clean[name] = {place: _cleaned(self.cleaner, row) for place, row in own.items()}
+        for name, file_rows in rows.written().items():
+            clean[name] = {place: _cleaned(self.cleaner, row) for place, row in file_rows.items()}
 
         for place, answer in rows.answers.items():
             row, verdict = clean[form.ANSWERS][place], clean[form.VERDICTS].get(place)

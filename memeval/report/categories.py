@@ -24,9 +24,9 @@ def category_titles(named: Iterable[tuple[str, str, str]]) -> dict[tuple[str, st
         names.setdefault((dataset, category), {})[name] = None
 
     titles = {}
-    for key, own in names.items():
-        titles[key] = " / ".join(own)
-        if len(own) > 1:
+    for key, titles_of_key in names.items():
+        titles[key] = " / ".join(titles_of_key)
+        if len(titles_of_key) > 1:
             titles[key] = f"{key[1]}: {titles[key]}"
 
     return titles

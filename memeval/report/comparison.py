@@ -112,9 +112,9 @@ def shared_flags(summaries: Sequence[RunSummary]) -> list[str]:
     if not summaries:
         return []
 
-    own, *others = map(asked_flags, summaries)
-    shared = set(own).intersection(*others)
-    return [flag for flag in own if flag in shared]
+    first, *others = map(asked_flags, summaries)
+    shared = set(first).intersection(*others)
+    return [flag for flag in first if flag in shared]
 
 
 def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
@@ -168,8 +168,8 @@ def area_lines(summaries: Sequence[RunSummary]) -> list[str]:
     for summary in summaries:
         tokens, accuracy = summary.metrics.get(CONTEXT_TOKENS), summary.metrics.get("accuracy")
         if summary.valid and tokens and accuracy is not None:
-            own = [setting_value(summary, key) for key in columns if key != CONTEXT_TOKENS]
-            name = " ".join(filter(None, own)) or system_of(summary)
+            values = [setting_value(summary, key) for key in columns if key != CONTEXT_TOKENS]
+            name = " ".join(filter(None, values)) or system_of(summary)
             points.setdefault(name, []).append((tokens, 100 * accuracy))
 
     low = high = 0.0
@@ -223,7 +223,7 @@ def comparison_csv(summaries: Sequence[RunSummary]) -> str:
     measured = [_metrics_by_title(summary, titles) for summary in summaries]
     metrics = sorted(set().union(*measured), key=natural_order)
     rows: list[list[object]] = [["run_key", "name", "dataset", *columns, *metrics, "flags"]]
-    for summary, own in zip(summaries, measured, strict=True):
+    for summary, figures in zip(summaries, measured, strict=True):
         row: list[object] = [summary.run_key, summary.name, summary.dataset]
         for key in columns:
             value = ""
@@ -232,7 +232,7 @@ def comparison_csv(summaries: Sequence[RunSummary]) -> str:
 
             row.append(value)
 
-        rows.append([*row, *map(own.get, metrics), ", ".join(flags(summary))])
+        rows.append([*row, *map(figures.get, metrics), ", ".join(flags(summary))])
 
     return csv_text(rows)
 
@@ -261,8 +261,8 @@ def cells(
     abilities = abilities_of(summaries)
     measured, always = [], {QUESTIONS}
     for summary in summaries:
-        own = [flag for flag in flags(summary) if flag not in left_out]
-        measured.append({**figures(summary, categories, abilities), "flags": ", ".join(own)})
+        shown = [flag for flag in flags(summary) if flag not in left_out]
+        measured.append({**figures(summary, categories, abilities), "flags": ", ".join(shown)})
         if not summary.only_retrieves:
             always.add(ACCURACY)
 

@@ -120,13 +120,13 @@ def _names_of_files(summaries: Sequence[RunSummary]) -> dict[str, str]:
         parts[path] = (*PurePath(path).parent.parts, PurePath(path).stem)
 
     names = {}
-    for path, own in parts.items():
-        others = set(parts.values()) - {own}
+    for path, file_parts in parts.items():
+        others = set(parts.values()) - {file_parts}
         depth = 1
-        while any(other[-depth:] == own[-depth:] for other in others):
+        while any(other[-depth:] == file_parts[-depth:] for other in others):
             depth += 1
 
-        names[path] = str(PurePath(*own[-depth:]))
+        names[path] = str(PurePath(*file_parts[-depth:]))
 
     return names
 
@@ -162,9 +162,9 @@ def _distinctions(summary: RunSummary, alike: Sequence[RunSummary]) -> list[str]
     """Settings that distinguish a cell among those of one name."""
     parts, values = [], []
     for key in sorted(UNNAMED):
-        own = [setting_value(other, key) for other in alike]
-        if len(set(own)) > 1:
-            values.append(own)
+        column = [setting_value(other, key) for other in alike]
+        if len(set(column)) > 1:
+            values.append(column)
             parts.append(f"{key}={setting_value(summary, key)}")
 
     if len(set(zip(*values, strict=True)) or {()}) < len(alike):

@@ -99,10 +99,10 @@ class JudgeIdentity(Struct, frozen=True, repr_omit_defaults=True, forbid_unknown
 
     def differences(self, other: JudgeIdentity) -> list[str]:
         """The settings in which two judges differ, with both values: `temperature 0.0, 0.7`."""
-        own, others = self._leaves(), other._leaves()
+        leaves, other_leaves = self._leaves(), other._leaves()
         differences = []
-        for name in dict.fromkeys((*own, *others)):
-            value, other_value = own.get(name), others.get(name)
+        for name in dict.fromkeys((*leaves, *other_leaves)):
+            value, other_value = leaves.get(name), other_leaves.get(name)
             if value != other_value:
                 differences.append(f"{name} {_word(value)}, {_word(other_value)}")
 
@@ -123,8 +123,8 @@ def is_same_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> 
         return False
 
     # A package has the digest of a private host.
-    own, other = (URL.sub(replace_host, judge.address or "") for judge in (first, second))
-    return own == other and first == replace(second, address=first.address)
+    addresses = {URL.sub(replace_host, judge.address or "") for judge in (first, second)}
+    return len(addresses) == 1 and first == replace(second, address=first.address)
 
 
 def judge_shown(judge: JudgeIdentity | None) -> str:

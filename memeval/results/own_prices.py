@@ -67,8 +67,8 @@ def own_prices() -> OwnPrices | None:
 
 def prices_mark() -> str:
     """Suffix that the prices in force add to the figure code's identity; empty without prices."""
-    own = own_prices()
-    return f"{MARK}{own.digest}" if own else ""
+    price_file = own_prices()
+    return f"{MARK}{price_file.digest}" if price_file else ""
 
 
 def without_prices(figures_code: str) -> str:

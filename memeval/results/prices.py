@@ -58,8 +58,8 @@ def cost_usd(usage: Usage) -> float | None:
         return None
 
     cached = min(usage.cached_tokens, usage.prompt_tokens)
-    own = own_prices()
-    if own is not None and (prices := own.of_model(usage.model, usage.provider)) is not None:
+    file = own_prices()
+    if file is not None and (prices := file.of_model(usage.model, usage.provider)) is not None:
         sent, received, from_cache = prices
         fresh = usage.prompt_tokens - cached
         return (fresh * sent + cached * from_cache + usage.completion_tokens * received) / PER
@@ -78,8 +78,8 @@ def prices_of(usage: Usage) -> tuple[float, float, float] | None:
     """US dollars per million tokens sent, received, and cached; None if unknown or not constant."""
     if usage.provider == "offline":
         return 0.0, 0.0, 0.0
-    own = own_prices()
-    if own is not None and (prices := own.of_model(usage.model, usage.provider)) is not None:
+    file = own_prices()
+    if file is not None and (prices := file.of_model(usage.model, usage.provider)) is not None:
         return prices
 
     linear = _linear_price(usage.model, usage.provider)

@@ -247,7 +247,9 @@ class Written(Struct, frozen=True, omit_defaults=True):
 
     def by_reference(self, put: Callable[[str], str]) -> Written:
         """A copy for a row, texts by reference; `put` stores a text and returns its reference."""
-        sessions = (replace(own, made=by_reference(own.made, put)) for own in self.sessions)
+        sessions = (
+            replace(session, made=by_reference(session.made, put)) for session in self.sessions
+        )
         return replace(self, sessions=tuple(sessions))
 
 

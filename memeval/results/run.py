@@ -133,7 +133,9 @@ class Run:
         """
         import pandas as pd
 
-        return pd.DataFrame([{**own, **item} for own, items in self.read_dumps() for item in items])
+        return pd.DataFrame(
+            [{**origin, **item} for origin, items in self.read_dumps() for item in items]
+        )
 
     def read_dumps(self) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
         """For each memory, the columns that identify it, and its items: see `dump`.
@@ -145,11 +147,11 @@ class Run:
             # The first one, as in a run: memories with the same key have the same content.
             for folder in memory_folders(prepared, str(keys.get("prepare")))[:1]:
                 for name, case_id in self._memories(keys.get("seed")).items():
-                    own: dict[str, Any] = {"case_id": case_id, "repeat": number}
+                    origin: dict[str, Any] = {"case_id": case_id, "repeat": number}
                     if name != case_id:
-                        own["asked_after"] = name.removeprefix(f"{case_id}@")
+                        origin["asked_after"] = name.removeprefix(f"{case_id}@")
 
-                    yield own, _json_lines(dump_file(folder / digest_name(name)))
+                    yield origin, _json_lines(dump_file(folder / digest_name(name)))
 
     def _memories(self, seed: int) -> dict[str, str]:
         """The case of each memory of a repeat, by the name of the memory: a case with questions
@@ -188,12 +190,12 @@ class Run:
 
             self._written_by_seed[record.seed] = by_ingest
 
-        own = []
+        sessions = []
         for name, written in self._written_by_seed[record.seed].items():
             if case_of_ingest(name, {record.case_id: ()}) is not None:
-                own.append(written)
+                sessions.append(written)
 
-        return own
+        return sessions
 
     def texts_of(self, record: Record) -> Texts | None:
         """The texts that a record refers to; None if the run does not record where they are."""

@@ -235,12 +235,12 @@ class RowStore(Generic[R]):
 
         # Rows that were written here without the store are added to it, unless it has them.
         known = read_rows(content, self.header, self._parse)
-        own = read_rows(copy, self.header, self._parse)
+        copied = read_rows(copy, self.header, self._parse)
         lines = {line[-18:-2].decode(errors="replace"): line for line in copy.split(b"\n")}
-        if own.has_header and not known.has_header:
+        if copied.has_header and not known.has_header:
             self._shared.append(copy.partition(b"\n")[0] + b"\n")
 
-        for row_id, seal in own.seals.items():
+        for row_id, seal in copied.seals.items():
             if row_id not in known.rows and seal in lines:
                 self._shared.append(lines[seal] + b"\n")
 

@@ -197,8 +197,8 @@ class TextStore(Texts):
         # Texts have no order and never change: each side gets its missing texts without a
         # comparison.
         known = self._shared.references()
-        own = {ref: line for ref in self._lines.keys() - known if (line := self.line(ref))}
-        self._shared.put(own)
+        missing = {ref: line for ref in self._lines.keys() - known if (line := self.line(ref))}
+        self._shared.put(missing)
         for ref, line in self._shared.read(sorted(known - self._lines.keys())).items():
             self._append(line, ref)
 

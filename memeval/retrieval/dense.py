@@ -82,7 +82,7 @@ async def open_vectors(
     `before` is the index over earlier texts of the same memory: texts that stay keep their vectors,
     unless the embedder learns from all of them.
     """
-    in_worker = current_ledger().own.in_worker
+    in_worker = current_ledger().own_work.in_worker
     # An embedder that learns nothing stays on the event loop. Cases then embed their texts in their
     # own order, and the same run sends the same batches each time.
     if _learns(embedder):
@@ -111,7 +111,7 @@ class DenseIndex:
     ) -> Self:
         """The index over the texts, with the vectors from `open_vectors`."""
         fitted, vectors = await open_vectors(embedder, texts, saved, before)
-        index = await current_ledger().own.in_worker(VectorIndex, vectors)
+        index = await current_ledger().own_work.in_worker(VectorIndex, vectors)
         return cls(fitted, texts, index)
 
     def vectors_by_text(self) -> dict[str, Vectors]:

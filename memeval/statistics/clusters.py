@@ -138,17 +138,17 @@ def clustered_mean(
     if not values:
         return None
 
-    own = equal_as_none(weights)
-    mean, count = weighted_mean(values, own), len(values)
-    residuals = cluster_sums(values, clusters, mean, own)
+    given = equal_as_none(weights)
+    mean, count = weighted_mean(values, given), len(values)
+    residuals = cluster_sums(values, clusters, mean, given)
     groups = len(residuals)
     if groups < 2:
         return ClusteredMean(mean, count, groups, se=None, low=None, high=None)
 
-    scales = scales_of(values, own)
+    scales = scales_of(values, given)
     total, squares = sum(scales), sum(scale**2 for scale in scales)
-    sizes = list(cluster_sums([1.0] * count, clusters, weights=own).values())
-    own_squares = list(cluster_sums(scales, clusters, weights=own).values())
+    sizes = list(cluster_sums([1.0] * count, clusters, weights=given).values())
+    own_squares = list(cluster_sums(scales, clusters, weights=given).values())
     variance = _robust_variance(list(residuals.values()), sizes)
     independent = _value_variance(values, mean, scales, squares) * squares / total**2
     error = 0.0

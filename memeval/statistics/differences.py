@@ -96,18 +96,21 @@ def clustered_difference(
     if not differences:
         return None
 
-    own = equal_as_none(weights)
-    sums = cluster_sums(differences, clusters, weights=own)
-    sizes = cluster_sums([1.0] * len(differences), clusters, weights=own)
+    given = equal_as_none(weights)
+    sums = cluster_sums(differences, clusters, weights=given)
+    sizes = cluster_sums([1.0] * len(differences), clusters, weights=given)
     groups = len(sums)
-    se, independent = clustered_se(differences, clusters, own), independent_se(differences, own)
+    se, independent = (
+        clustered_se(differences, clusters, given),
+        independent_se(differences, given),
+    )
     test = flip_test(list(sums.values()), list(sizes.values()))
     mde, from_independent = None, False
     if se is not None and independent is not None and max(se, independent) > 0:
         mde = detectable_difference(max(se, independent), groups, most=most)
         from_independent = mde is not None and independent > se
 
-    mean = weighted_mean(differences, own)
+    mean = weighted_mean(differences, given)
     if abs(mean) < ROUNDING:
         mean = 0.0
 

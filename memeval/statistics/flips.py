@@ -60,16 +60,16 @@ def flip_test(sums: Sequence[float], sizes: Sequence[float]) -> FlipTest:
     """
     import numpy as np
 
-    own, counts = np.array(sums, dtype=float), np.array(sizes, dtype=float)
-    total, count = own.sum(), counts.sum()
-    rounding = _ROUNDING * np.abs(own).sum()
+    totals, counts = np.array(sums, dtype=float), np.array(sizes, dtype=float)
+    total, count = totals.sum(), counts.sum()
+    rounding = _ROUNDING * np.abs(totals).sum()
     lows, highs, passed = [], [], 0
 
-    for signs in _sign_vectors(len(own)):
-        flipped, sized = signs @ own, signs @ counts
+    for signs in _sign_vectors(len(totals)):
+        flipped, sized = signs @ totals, signs @ counts
         reaches = np.abs(flipped) >= abs(total) - rounding
         # The data's own signs, and the opposite signs, reject no difference.
-        is_own = np.abs(signs.sum(axis=1)) == len(own)
+        is_own = np.abs(signs.sum(axis=1)) == len(totals)
         gaps = np.stack([total - flipped, total + flipped])
         # A tie must also be a tie for the interval, even if rounding left its end next to 0.
         gaps[np.abs(gaps) <= rounding] = 0.0
@@ -82,7 +82,7 @@ def flip_test(sums: Sequence[float], sizes: Sequence[float]) -> FlipTest:
         highs.append(high)
         passed += int(reaches.sum())
 
-    if len(own) > EXACT_CLUSTERS:  # the observed data count as one more draw
+    if len(totals) > EXACT_CLUSTERS:  # the observed data count as one more draw
         lows.append(np.array([-np.inf]))
         highs.append(np.array([np.inf]))
         passed += 1

@@ -68,14 +68,14 @@ def _scored_values(
     clusters: Sequence[Hashable],
     weights: Sequence[float] | None,
 ) -> tuple[list[float], list[Hashable], list[float]]:
-    scored, own, own_weights = [], [], []
+    scored, scored_clusters, scored_weights = [], [], []
     for value, cluster, weight in zip(values, clusters, scales_of(values, weights), strict=True):
         if value is not None:
             scored.append(value)
-            own.append(cluster)
-            own_weights.append(weight)
+            scored_clusters.append(cluster)
+            scored_weights.append(weight)
 
-    return scored, own, own_weights
+    return scored, scored_clusters, scored_weights
 
 
 def design_effect(
@@ -86,8 +86,8 @@ def design_effect(
     """How many times the variance of the mean exceeds that of independent values, s²/N (Kish,
     1965). None if either is undefined.
     """
-    scored, own, own_weights = _scored_values(values, clusters, weights)
-    se, std = clustered_se(scored, own, own_weights), sample_std(scored)
+    scored, scored_clusters, scored_weights = _scored_values(values, clusters, weights)
+    se, std = clustered_se(scored, scored_clusters, scored_weights), sample_std(scored)
     if se is None or not std:
         return None
 

@@ -149,8 +149,8 @@ class Copying:
             return Copied(kind, name, new=0, present=0, problem="in use by a running process")
 
     def _copy_rows(self, kind: StoredKind, name: str, path: Path, rows: PostgresRows) -> Copied:
-        own: CopiedLines = HomeLines(path)
-        source, target = (own, rows) if self._to_database else (rows, own)
+        in_home: CopiedLines = HomeLines(path)
+        source, target = (in_home, rows) if self._to_database else (rows, in_home)
         before = sound_lines(source.read())
         new, present = missing_lines(before, target.read())
         if not new or not self._do_it:
@@ -164,8 +164,8 @@ class Copying:
         )
 
     def _copy_texts(self, name: str, path: Path) -> Copied:
-        shared, own = self._database.texts(path), HomeTexts(path)
-        source, target = (own, shared) if self._to_database else (shared, own)
+        in_database, in_home = self._database.texts(path), HomeTexts(path)
+        source, target = (in_home, in_database) if self._to_database else (in_database, in_home)
         known, target_refs = source.references(), target.references()
         new = sorted(known - target_refs)
         already = len(known) - len(new)
@@ -187,12 +187,12 @@ class Copying:
             count = len(self._database.cache(name, None).keys())
             return Copied(StoredKind.CACHES, name, new=count, present=0)
 
-        own, shared = self._files.cache(name, None), self._database.cache(name, None)
-        source, target = (own, shared) if self._to_database else (shared, own)
+        in_home, in_database = self._files.cache(name, None), self._database.cache(name, None)
+        source, target = (in_home, in_database) if self._to_database else (in_database, in_home)
         try:
             return self._copy_entries(name, source, target)
         finally:
-            own.close()
+            in_home.close()
 
     def _copy_entries(self, name: str, source: ReplyCache, target: ReplyCache) -> Copied:
         # Keys of 64 characters: a million of them takes less room than one model.

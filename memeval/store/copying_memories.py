@@ -37,19 +37,19 @@ def copy_memories(
 
 
 async def _put_memory(folder: Path, key: str, shared: SharedMemories, *, do_it: bool) -> Copied:
-    own = file_digests(folder)
+    digests = file_digests(folder)
     name = f"{key}/{folder.name}"
     shared_manifest = await shared.manifest(folder, key)
     if shared_manifest == (folder / MANIFEST).read_bytes():
-        return Copied(StoredKind.MEMORIES, name, new=0, present=len(own))
+        return Copied(StoredKind.MEMORIES, name, new=0, present=len(digests))
     if shared_manifest is not None:
         # Another machine built it: memories with one key are interchangeable; the first one stays.
         return Copied(StoredKind.MEMORIES, name, new=0, present=1)
     if not do_it:
-        return Copied(StoredKind.MEMORIES, name, new=len(own), present=0)
+        return Copied(StoredKind.MEMORIES, name, new=len(digests), present=0)
 
     await shared.put(folder, key)
-    return _compare(name, own, await shared.digests(folder, key))
+    return _compare(name, digests, await shared.digests(folder, key))
 
 
 async def _fetch_memory(

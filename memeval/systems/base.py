@@ -435,7 +435,7 @@ class RecallSystem(MemorySystem):
         `ranking` contains the turn ids of all chunks if `ranked` contains only the first ones.
         """
         # From here on the reader works, not the system.
-        with current_ledger().own.excluded():
+        with current_ledger().own_work.excluded():
             chosen = tuple(ranked[: self.parts.top_k])
 
             shown = [chunk.text for chunk in chosen]

@@ -183,19 +183,19 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         if self.index is None:
             return []
 
-        with current_ledger().own.computing():
+        with current_ledger().own_work.computing():
             ranked = await self.rank(self.index, query, depth)
             return list(starmap(self.entry, ranked[:depth]))
 
     async def answer(self, query: Query) -> Answer:
-        own = current_ledger().own
-        with own.computing():
+        own_work = current_ledger().own_work
+        with own_work.computing():
             ranked = await self.ranked(query, self.parts.top_k)
             chosen = tuple(starmap(self.entry, ranked[: self.parts.top_k]))
 
         # The whole ranking is only for metrics, so its time does not count: reading hundreds of
         # entries from cold memory took longer than the search.
-        with own.excluded():
+        with own_work.excluded():
             ranking = self._turn_ids(ranked)
 
         return await self.answer_from(query, chosen, ranking)

@@ -35,17 +35,17 @@ def choose_reranker(
     chosen: RerankerConfig, settings: SystemSettings, system: str
 ) -> RerankerConfig:
     """The reranker of its config group, else of the system. Raises `UserError` if unusable."""
-    own = None
+    own_name = None
     if isinstance(settings, RerankedSettings):
-        own = settings.reranker
+        own_name = settings.reranker
 
     resolved = chosen
     if chosen.name == DEFAULT:
-        used = config_named(chosen.class_ or own or NONE)
+        used = config_named(chosen.class_ or own_name or NONE)
         resolved = replace(chosen, name=used.name, class_=chosen.class_ or used.class_)
 
     # Otherwise a sweep over rerankers would report that a reranker makes no difference here.
-    if resolved.name != NONE and own is None:
+    if resolved.name != NONE and own_name is None:
         raise UserError(
             f"reranker={resolved.name} has no effect: system={system} does not rerank",
             "use:  reranker=none, or a system that reranks, such as system=rag",

@@ -65,14 +65,14 @@ async def users_do_not_mix(sut: SystemUnderTest) -> None:
 
     await ingest(memory, chunks, (), 0)
     found = {user: await _marks_of(memory, user) for user in users}
-    for user, own, others in (("user-1", FIRST, SECOND), ("user-2", SECOND, FIRST)):
+    for user, facts, others in (("user-1", FIRST, SECOND), ("user-2", SECOND, FIRST)):
         seen_of_others = found[user].intersection(others)
         expect(
             not seen_of_others,
             f"{quoted(sorted(seen_of_others))}, which another user said, was found",
             "only what the user said who asks",
         )
-        if not found[user].intersection(own):
+        if not found[user].intersection(facts):
             raise NotShownError(f"{user} did not find what was said by {user} either")
 
     request = ForgetRequest(words="Forget it.", about=SECOND[0], user="user-1")

@@ -28,10 +28,10 @@ NOTHING = EvalCase("empty", (), ())
 async def tools_find_what_was_stored(sut: SystemUnderTest) -> None:
     """Stored content is found by a tool that reads, but only in its own case."""
     await _tools(await sut.fill_system(case=NOTHING))
-    own, other = await sut.fill_system(case=facts_case()), await sut.fill_system()
-    reading = _reading(await _tools(own))
+    memory, other = await sut.fill_system(case=facts_case()), await sut.fill_system()
+    reading = _reading(await _tools(memory))
     for thing, name in FACTS.items():
-        if not await _finds(own, reading, thing, name):
+        if not await _finds(memory, reading, thing, name):
             continue
 
         leaks = await _finds(other, _reading(await _tools(other)), thing, name)

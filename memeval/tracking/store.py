@@ -47,7 +47,7 @@ class TrackingStore:
     artifacts: str | None
     """Artifact location of new experiments; None if the server decides."""
 
-    own: bool = field(default=False, compare=False)
+    is_default: bool = field(default=False, compare=False)
     """Whether it is the home's own store, which other homes should not log to."""
 
     @property
@@ -100,7 +100,7 @@ def prepare_store(root: Path, uri: str | None = None) -> TrackingStore:
         with store_errors(store):
             refuse_foreign(store, tables_on_server(store.uri))
 
-    if store.own and store.database is not None:
+    if store.is_default and store.database is not None:
         link_default(root, store.database)
 
     return store
@@ -174,7 +174,7 @@ def locate(root: Path, uri: str | None) -> TrackingStore:
     uri = uri or os.environ.get("MLFLOW_TRACKING_URI")
     if not uri:
         return TrackingStore(
-            sqlite_uri(local / "mlflow.db"), (local / "artifacts").as_uri(), own=True
+            sqlite_uri(local / "mlflow.db"), (local / "artifacts").as_uri(), is_default=True
         )
 
     scheme, colon, rest = uri.partition(":")
@@ -185,11 +185,11 @@ def locate(root: Path, uri: str | None) -> TrackingStore:
             path = unquote(path)
 
         database = root / path
-        own = not mark and database.absolute() == local.absolute() / "mlflow.db"
+        is_default = not mark and database.absolute() == local.absolute() / "mlflow.db"
         return TrackingStore(
             uri=sqlite_uri(database) + mark + options,
             artifacts=(database.parent / "artifacts").as_uri(),
-            own=own,
+            is_default=is_default,
         )
 
     if scheme in {"http", "https", "databricks"}:

@@ -47,8 +47,8 @@ def adjusted_ps(sums: Sequence[dict[str, float]]) -> list[float]:
     """Step-down max-T: p of each comparison, adjusted over all, with the same flips for all."""
     cases = list(dict.fromkeys(chain.from_iterable(sums)))
     rows, totals, least = [], [], []
-    for own in sums:
-        row = [own.get(case, 0.0) for case in cases]
+    for run_sums in sums:
+        row = [run_sums.get(case, 0.0) for case in cases]
         total = abs(sum(row))
         rows.append(row)
         totals.append(total)

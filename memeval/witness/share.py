@@ -75,10 +75,10 @@ def _degrees_of_freedom(sizes: Sequence[float], squares: Sequence[float]) -> flo
     total, all_squares = sum(sizes), sum(squares)
     scale = [(1 - size / total) ** -0.5 for size in sizes]
     trace = norm = 0.0
-    for g, own in enumerate(sizes):
-        for h, other in enumerate(sizes):
-            cell = own * other * all_squares / total**2
-            cell -= (own * squares[h] + other * squares[g]) / total
+    for g, size_g in enumerate(sizes):
+        for h, size_h in enumerate(sizes):
+            cell = size_g * size_h * all_squares / total**2
+            cell -= (size_g * squares[h] + size_h * squares[g]) / total
             if g == h:
                 cell += squares[g]
 

@@ -163,7 +163,7 @@ def test_wait_of_a_coroutine_counts_without_other_work_of_the_event_loop(
     loop_s: float, measured: float | None
 ) -> None:
     clock = Time()
-    ledger = Ledger(own=clock.own())
+    ledger = Ledger(own_work=clock.own())
 
     async def search() -> str:
         clock.compute(0.01)
@@ -171,12 +171,12 @@ def test_wait_of_a_coroutine_counts_without_other_work_of_the_event_loop(
         return "result"
 
     assert play(search(), ledger) == "result"
-    assert ledger.own.measured_s == pytest.approx(measured)
+    assert ledger.own_work.measured_s == pytest.approx(measured)
 
 
 def test_model_call_within_a_coroutine_does_not_count() -> None:
     clock = Time()
-    ledger = Ledger(own=clock.own())
+    ledger = Ledger(own_work=clock.own())
 
     async def answer() -> None:
         clock.compute(0.01)
@@ -188,12 +188,12 @@ def test_model_call_within_a_coroutine_does_not_count() -> None:
         clock.compute(0.02)
 
     play(answer(), ledger)
-    assert ledger.own.measured_s == pytest.approx(0.03)
+    assert ledger.own_work.measured_s == pytest.approx(0.03)
 
 
 def test_model_call_of_another_task_during_a_wait_does_not_count() -> None:
     clock = Time()
-    ledger = Ledger(own=clock.own())
+    ledger = Ledger(own_work=clock.own())
 
     class WaitWithCall(Wait):
         def happen(self) -> None:
@@ -207,7 +207,7 @@ def test_model_call_of_another_task_during_a_wait_does_not_count() -> None:
         await WaitWithCall(clock, 0.04)
 
     play(answer(), ledger)
-    assert ledger.own.measured_s == pytest.approx(0.05)
+    assert ledger.own_work.measured_s == pytest.approx(0.05)
 
 
 def test_waits_for_a_lock_or_a_thread_do_not_count() -> None:
@@ -216,30 +216,30 @@ def test_waits_for_a_lock_or_a_thread_do_not_count() -> None:
     lock = asyncio.Lock()
 
     async def search(ledger: Ledger) -> None:
-        with metered(ledger), ledger.own.excluded():
+        with metered(ledger), ledger.own_work.excluded():
             async with lock:
                 clock.sleep(1)
-                await ledger.own.in_worker(clock.compute, 0.06)
+                await ledger.own_work.in_worker(clock.compute, 0.06)
 
     async def all_at_once(ledgers: list[Ledger]) -> None:
         await asyncio.gather(*map(search, ledgers))
 
-    ledgers = [Ledger(own=clock.own()) for _ in range(8)]
+    ledgers = [Ledger(own_work=clock.own()) for _ in range(8)]
     asyncio.run(all_at_once(ledgers))
-    assert [ledger.own.measured_s for ledger in ledgers] == pytest.approx([0.06] * 8)
+    assert [ledger.own_work.measured_s for ledger in ledgers] == pytest.approx([0.06] * 8)
 
 
 def test_blocking_request_in_a_thread_counts_its_wall_time() -> None:
     clock = Time()
-    ledger = Ledger(own=clock.own())
+    ledger = Ledger(own_work=clock.own())
 
     async def ask() -> None:
-        async with ledger.own.holding(asyncio.Lock()):
+        async with ledger.own_work.holding(asyncio.Lock()):
             with ThreadPoolExecutor(1) as pool:
-                await ledger.own.in_pool(pool, clock.sleep, 0.2)
+                await ledger.own_work.in_pool(pool, clock.sleep, 0.2)
 
     asyncio.run(ask())
-    assert ledger.own.measured_s == pytest.approx(0.2)
+    assert ledger.own_work.measured_s == pytest.approx(0.2)
 
 
 def test_garbage_collection_does_not_count() -> None:
@@ -313,7 +313,7 @@ class _Ranking(IndexedSystem[Any]):
 def test_entries_ranked_only_for_the_metrics_take_no_time_of_the_system() -> None:
     clock = Time()
     own = clock.own()
-    with metered(Ledger(own=own)), own.running():
+    with metered(Ledger(own_work=own)), own.running():
         answer = asyncio.run(_Ranking(clock).answer(Query("which?")))
 
     assert answer.text == "0 1"

@@ -1022,7 +1022,7 @@ def test_tool_call_is_timed_without_the_work_of_other_questions() -> None:
     ledger = Ledger()
 
     async def use(tool: Tool, arguments: Mapping[str, Any]) -> str:
-        ledger.own.add(20.0)
+        ledger.own_work.add(20.0)
         ledger.add_duration(Role.EMBED, 1.0)
         if tool.name == "raises":
             raise SystemFaultError("it broke")

@@ -250,8 +250,8 @@ def test_path_in_a_sqlite_uri_may_be_quoted_or_plain(tmp_path: Path) -> None:
     )
     assert locate(tmp_path, "sqlite:///x.db?timeout=5").database == tmp_path / "x.db"
     assert (
-        locate(tmp_path, "sqlite:///mlruns/mlflow.db").own
-        and not locate(tmp_path, "sqlite:///x.db").own
+        locate(tmp_path, "sqlite:///mlruns/mlflow.db").is_default
+        and not locate(tmp_path, "sqlite:///x.db").is_default
     )
 
 

@@ -74,11 +74,11 @@ def effects_of(match: Match, run: Run, known: Sequence[Run]) -> tuple[float | No
         return match.own, list(_of_retrieval(match, run))
 
     asked = _read(run, match.figure.metric)
-    own = _mean_percent(_claimed(asked, match, run))
-    if own is None:
+    value = _mean_percent(_claimed(asked, match, run))
+    if value is None:
         return None, []
 
-    return own, list(_of_answers(match, run, asked, [other for other in known if other.valid]))
+    return value, list(_of_answers(match, run, asked, [other for other in known if other.valid]))
 
 
 def _read(run: Run, metric: str) -> RunScores:
@@ -93,7 +93,7 @@ def _claimed(asked: RunScores, match: Match, run: Run) -> RunScores:
 
 def _names(scores: RunScores, categories: Collection[str]) -> list[str]:
     """The questions of some categories."""
-    return [name for name, own in scores.questions.items() if own.category in categories]
+    return [name for name, question in scores.questions.items() if question.category in categories]
 
 
 def _mean_percent(scores: RunScores) -> float | None:
@@ -166,9 +166,9 @@ def _scored_weight(scores: RunScores) -> float:
 def _effect(
     part: DifferingPart, text: str, value: float | None, answers: RunScores
 ) -> Iterator[Effect]:
-    own = _mean_percent(answers)
-    if value is not None and own is not None:
-        yield Effect(part, text, value, value - own)
+    measured = _mean_percent(answers)
+    if value is not None and measured is not None:
+        yield Effect(part, text, value, value - measured)
 
 
 def _paired_effect(
@@ -207,10 +207,10 @@ def _by_rules(answers: RunScores, run: Run, judged: Container[str]) -> Iterator[
     """Effects of judging the same answers by word rules, whose results the records contain. Rules
     in `judged` are left out.
     """
-    own = judge_shown(run.summary.judge)
+    run_judge = judge_shown(run.summary.judge)
     for rule in _RULES:
         name = rule.removesuffix("_pass")
-        if name == own or name in judged:
+        if name == run_judge or name in judged:
             continue
 
         text = f"the same answers by judge={name}"
@@ -270,8 +270,8 @@ def _values(match: Match, other: Run) -> Mapping[str, float]:
 
 def _of_retrieval(match: Match, run: Run) -> Iterator[Effect]:
     """This ranking at other depths and the other level (turn or session); the answers' accuracy."""
-    own = match.own
-    if own is None:
+    measured = match.own
+    if measured is None:
         return
 
     name = match.figure.metric
@@ -285,9 +285,9 @@ def _of_retrieval(match: Match, run: Run) -> Iterator[Effect]:
         value = metrics.get(other)
         if value is not None and other != name:
             text = metric_named(other).paper_title
-            yield Effect(DifferingPart.K, text, 100 * value, 100 * value - own)
+            yield Effect(DifferingPart.K, text, 100 * value, 100 * value - measured)
 
     accuracy = metrics.get("accuracy")
     if accuracy is not None:
         text = "accuracy, the share of right answers"
-        yield Effect(DifferingPart.JUDGE, text, 100 * accuracy, 100 * accuracy - own)
+        yield Effect(DifferingPart.JUDGE, text, 100 * accuracy, 100 * accuracy - measured)

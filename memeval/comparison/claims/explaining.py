@@ -74,7 +74,7 @@ def explain_match(match: Match, run: Run, known: Sequence[Run]) -> Explanation:
 
     Raises `UserError` if records can't be read.
     """
-    own, effects = effects_of(match, run, known)
+    value, effects = effects_of(match, run, known)
     measured = {effect.part for effect in effects}
     missing = {}
     for aspect in _open_aspects(match):
@@ -82,7 +82,7 @@ def explain_match(match: Match, run: Run, known: Sequence[Run]) -> Explanation:
         if part not in measured:
             missing[part] = _next_step(part, match, run)
 
-    return Explanation(run.key, match, own, tuple(effects), missing)
+    return Explanation(run.key, match, value, tuple(effects), missing)
 
 
 def _open_aspects(match: Match) -> list[Aspect]:

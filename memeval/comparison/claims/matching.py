@@ -92,9 +92,9 @@ def match_claim(claim: Claim, summary: RunSummary) -> list[Match]:
     """Compares each figure of a claim with a run."""
     matches = []
     for figure in claim.figures:
-        own = own_value(claim.protocol, figure, summary)
+        value = own_value(claim.protocol, figure, summary)
         aspects = tuple(_aspects(claim, figure, summary))
-        matches.append(Match(claim, figure, own, aspects, system=_system_words(summary)))
+        matches.append(Match(claim, figure, value, aspects, system=_system_words(summary)))
 
     return matches
 
@@ -184,13 +184,13 @@ def _aspects(claim: Claim, figure: ClaimedFigure, summary: RunSummary) -> Iterat
 
 
 def _data(protocol: Protocol, summary: RunSummary) -> Aspect:
-    own = summary.data_sha256
+    sha256 = summary.data_sha256
     if protocol.data_sha256 is None:
         return Aspect("data", Sameness.NOT_DISCLOSED, "the source does not identify its data file")
-    if own == protocol.data_sha256:
-        return Aspect("data", Sameness.SAME, f"the same file, sha256 {own[:8]}")
+    if sha256 == protocol.data_sha256:
+        return Aspect("data", Sameness.SAME, f"the same file, sha256 {sha256[:8]}")
 
-    shown = f"sha256 {one_line(own)[:8]} here, {protocol.data_sha256[:8]} there"
+    shown = f"sha256 {one_line(sha256)[:8]} here, {protocol.data_sha256[:8]} there"
     return Aspect("data", Sameness.OTHER, f"a different data file: {shown}")
 
 
@@ -209,11 +209,11 @@ def _categories(protocol: Protocol, figure: ClaimedFigure, summary: RunSummary) 
     if protocol.categories is None:
         return Aspect("categories", Sameness.SAME, "the categories that count")
 
-    own = {row.category for row in summary.categories}
+    scored = {row.category for row in summary.categories}
     claimed = set(map(str, protocol.categories))
     # The accuracy can be split by category, but the recall over all of them can't.
-    is_same = claimed <= own if figure.metric in JUDGED else claimed == own
-    here = ", ".join(map(one_line, sorted(own)))
+    is_same = claimed <= scored if figure.metric in JUDGED else claimed == scored
+    here = ", ".join(map(one_line, sorted(scored)))
     text = f"categories {here} here, {', '.join(sorted(claimed, key=natural_order))} there"
     return _known_aspect("categories", is_same, text)
 
@@ -225,13 +225,13 @@ def _configuration(claim: Claim, figure: ClaimedFigure, summary: RunSummary) -> 
     if not claimed and rests_on_answers(figure.metric):
         return
 
-    own = {name: as_yaml(value) for name, value in summary.params.items() if value is not None}
+    params = {name: as_yaml(value) for name, value in summary.params.items() if value is not None}
     for name, value in claimed.items():
-        here = own.get(name)
+        here = params.get(name)
         shown = "has no value" if here is None else f"is {one_line(here)}"
         yield _known_aspect("settings", here == value, f"{name} {shown} here, {value} there")
 
-    for name, value in own.items():
+    for name, value in params.items():
         if name not in claimed and _counts(name, figure):
             text = f"{name} is {one_line(value)} here, but the source does not state it"
             yield Aspect("settings", Sameness.NOT_DISCLOSED, text)
@@ -247,24 +247,24 @@ def _counts(name: str, figure: ClaimedFigure) -> bool:
 
 
 def _judge(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
-    own = summary.judge
-    if own is None or not own.is_named:
+    judge = summary.judge
+    if judge is None or not judge.is_named:
         yield Aspect("judge", Sameness.NOT_DISCLOSED, "the run does not say who judged it")
         return
 
     if summary.has_recorded_verdicts:
-        yield from _recorded_judge(protocol, own)
+        yield from _recorded_judge(protocol, judge)
         return
 
-    if own.prompt_sha256 is None and protocol.judge_model is not None:
-        text = f"judged by {one_line(own.name)} here, by the model {protocol.judge_model} there"
+    if judge.prompt_sha256 is None and protocol.judge_model is not None:
+        text = f"judged by {one_line(judge.name)} here, by the model {protocol.judge_model} there"
         yield Aspect("judge", Sameness.OTHER, text)
         return
 
-    yield _judge_prompt(protocol, own, summary)
-    yield _model("judge model", protocol.judge_model, own.model or "none")
-    yield _stated_aspect("judge's requests", protocol.judge_request, dict(own.request))
-    yield _stated_aspect("judgings of each answer", protocol.judge_repeats, own.repeats)
+    yield _judge_prompt(protocol, judge, summary)
+    yield _model("judge model", protocol.judge_model, judge.model or "none")
+    yield _stated_aspect("judge's requests", protocol.judge_request, dict(judge.request))
+    yield _stated_aspect("judgings of each answer", protocol.judge_repeats, judge.repeats)
 
 
 def _depth(claimed: int, summary: RunSummary) -> Aspect:
@@ -275,17 +275,17 @@ def _depth(claimed: int, summary: RunSummary) -> Aspect:
     return _stated_aspect("k", claimed, summary.params.get("top_k"))
 
 
-def _stated_aspect(what: str, claimed: Any, own: Any) -> Aspect:
+def _stated_aspect(what: str, claimed: Any, here: Any) -> Aspect:
     """Compares something that the source states or leaves open."""
     if claimed is None:
         return Aspect(what, Sameness.NOT_DISCLOSED, f"the source does not state the {what}")
 
     return _known_aspect(
-        what, own == claimed, f"{what}: {one_line(own, 200)} here, {claimed} there"
+        what, here == claimed, f"{what}: {one_line(here, 200)} here, {claimed} there"
     )
 
 
-def _recorded_judge(protocol: Protocol, own: JudgeIdentity) -> Iterator[Aspect]:
+def _recorded_judge(protocol: Protocol, judge: JudgeIdentity) -> Iterator[Aspect]:
     """Verdicts that came with the answers name their judge, but not its prompt."""
     described = protocol.judge or "of an undisclosed kind"
     text = (
@@ -293,27 +293,27 @@ def _recorded_judge(protocol: Protocol, own: JudgeIdentity) -> Iterator[Aspect]:
         f"({described})"
     )
     yield Aspect("judge", Sameness.NOT_DISCLOSED, text)
-    yield _model("judge model", protocol.judge_model, own.model or "none")
+    yield _model("judge model", protocol.judge_model, judge.model or "none")
 
 
-def _judge_prompt(protocol: Protocol, own: JudgeIdentity, summary: RunSummary) -> Aspect:
+def _judge_prompt(protocol: Protocol, judge: JudgeIdentity, summary: RunSummary) -> Aspect:
     described = protocol.judge or "of an undisclosed kind"
-    if own.prompt_sha256 is None:
-        text = f"judged by {one_line(own.name)}, not a model, here; by a judge there: {described}"
+    if judge.prompt_sha256 is None:
+        text = f"judged by {one_line(judge.name)}, not a model, here; by a judge there: {described}"
         return Aspect("judge", Sameness.OTHER, text)
 
     if protocol.judge_prompt_sha256 is not None:
-        is_same = own.prompt_sha256 == protocol.judge_prompt_sha256
+        is_same = judge.prompt_sha256 == protocol.judge_prompt_sha256
         return _known_aspect("judge", is_same, f"the judge's prompt: {described} there")
 
     if summary.params.get("judge.prompt_file") is not None:
         text = f"it can't be checked whether your judge's prompt equals the source's ({described})"
         return Aspect("judge", Sameness.NOT_DISCLOSED, text)
 
-    if protocol.judge_like is not None and own.name == protocol.judge_like:
+    if protocol.judge_like is not None and judge.name == protocol.judge_like:
         text = f"the judge follows the same protocol ({described}) with a different wording"
     else:
-        text = f"judge {one_line(own.name)} here, a different one there: {described}"
+        text = f"judge {one_line(judge.name)} here, a different one there: {described}"
 
     return Aspect("judge", Sameness.OTHER, f"{text}; for the original, set judge.prompt_file=")
 
@@ -324,8 +324,8 @@ def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
         yield Aspect("reader", Sameness.NOT_DISCLOSED, text)
         return
 
-    own = str(summary.params.get("llm.model") or summary.params.get("llm") or "")
-    yield _model("reader", protocol.reader_model, own)
+    model = str(summary.params.get("llm.model") or summary.params.get("llm") or "")
+    yield _model("reader", protocol.reader_model, model)
     sha256 = protocol.reader_prompt_sha256
     if sha256 is None:
         text = "it can't be checked whether the answer prompt is the same"
@@ -339,7 +339,7 @@ def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
     yield _stated_aspect("reader's settings", protocol.reader_settings, own_settings)
 
 
-def _model(name: str, claimed: str | None, own: str) -> Aspect:
+def _model(name: str, claimed: str | None, model: str) -> Aspect:
     # Providers put their name before the model's. A dated version has a different name, so it
     # counts as a different model.
-    return _stated_aspect(name, claimed, own.rpartition("/")[2])
+    return _stated_aspect(name, claimed, model.rpartition("/")[2])

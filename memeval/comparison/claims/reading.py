@@ -83,7 +83,7 @@ def _claim(name: str, members: dict[str, Any]) -> Claim:
             if part.get(member) is not None:
                 part[member] = {str(key): as_yaml(value) for key, value in part[member].items()}
         if part.get("by_category") is not None:
-            part["by_category"] = {str(key): own for key, own in part["by_category"].items()}
+            part["by_category"] = {str(key): share for key, share in part["by_category"].items()}
 
     claim = read_as({"name": name, **members}, Claim)
     _check(claim)

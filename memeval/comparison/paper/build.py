@@ -137,14 +137,14 @@ def _named_rows(
         headings, columns = ["run"], [labels(summaries)]
 
     names = tuple(zip(*columns, strict=True))
-    for own, times in Counter(names).items():
+    for row_name, times in Counter(names).items():
         if times > 1:
             hint = "leave one of them out"
             more = [row for row in differing_settings(summaries) if row not in rows]
             if more:
                 hint = f"use:  --rows {','.join([*rows, more[0]])}"
 
-            raise UserError(f"{times} runs are named {' '.join(own)}", hint)
+            raise UserError(f"{times} runs are named {' '.join(row_name)}", hint)
 
     return tuple(headings), names
 
@@ -244,10 +244,12 @@ def _title(metric: Metric) -> str:
 def _refuse_other_protocols(comparison: Comparison) -> None:
     """Raises `UserError` for runs that may not share a column."""
     measured = _measured_keys(comparison)
-    others = [own for own in comparison.refusals if {own.first, own.second} <= measured]
+    others = [
+        refusal for refusal in comparison.refusals if {refusal.first, refusal.second} <= measured
+    ]
     if others:
         first, *more = refusal_lines(replace(comparison, refusals=tuple(others)))
-        if all(own.can_be_forced for own in others):
+        if all(refused.can_be_forced for refused in others):
             more.append("to show them in one column:  --force (the table will mention it)")
 
         raise UserError(f"{comparison.metric}: {first}", *more)

@@ -28,7 +28,7 @@ def difference_table(comparisons: Sequence[Comparison]) -> PaperTable:
     return PaperTable(
         headings=("metric", "run"),
         names=tuple(names),
-        columns=tuple(PaperColumn(title, title, tuple(own)) for title, own in columns.items()),
+        columns=tuple(PaperColumn(title, title, tuple(cells)) for title, cells in columns.items()),
         flags=((),) * len(names),
         notes=tuple(dict.fromkeys(notes)),
         caption="Differences between runs.",

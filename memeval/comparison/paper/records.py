@@ -69,4 +69,6 @@ class PaperTable(Struct, frozen=True):
     @property
     def rows(self) -> Iterator[tuple[tuple[str, ...], tuple[PaperCell, ...]]]:
         """The names and the cells of each row."""
-        return zip(self.names, zip(*(own.cells for own in self.columns), strict=True), strict=True)
+        return zip(
+            self.names, zip(*(column.cells for column in self.columns), strict=True), strict=True
+        )

@@ -111,9 +111,9 @@ def link_lines(material: StormMaterial) -> Iterator[tuple[str, list[ShownAlert]]
     for kind in LINK_KINDS:
         lines += material.kinds.get(kind, ())
 
-    own = _lines_by("device", lines)
-    for device in material.draw_items(own):
-        yield device, sorted(own[device], key=lambda line: line.alert.time)
+    by_device = _lines_by("device", lines)
+    for device in material.draw_items(by_device):
+        yield device, sorted(by_device[device], key=lambda line: line.alert.time)
 
 
 def lines_alone_in_time(material: StormMaterial) -> Iterator[ShownAlert]:

@@ -47,22 +47,26 @@ def distinct_alerts(material: StormMaterial) -> Iterator[Draft]:
 
     firsts_of: dict[str, list[ShownAlert]] = {}
     for device, lines in material.devices.items():
-        own = first_lines(lines)
-        if len(own) > 1:
-            firsts_of[device] = own
+        shown = first_lines(lines)
+        if len(shown) > 1:
+            firsts_of[device] = shown
 
     for device in material.draw_items(firsts_of):
-        own = firsts_of[device]
+        shown = firsts_of[device]
         text = f"How many distinct alerts did device {device} have?"
-        yield material.ask("MR", "distinct", text, count_golds(len(own), "alert"), own, form=form)
+        yield material.ask(
+            "MR", "distinct", text, count_golds(len(shown), "alert"), shown, form=form
+        )
 
 
 def lines_of(material: StormMaterial) -> Iterator[Draft]:
-    several = [device for device, own in material.devices.items() if len(own) > 1]
+    several = [device for device, device_lines in material.devices.items() if len(device_lines) > 1]
     for device in material.draw_items(several):
-        own = material.devices[device]
+        shown = material.devices[device]
         text = f"How many alerts did device {device} have, duplicates included?"
-        yield material.ask("MR", "lines", text, count_golds(len(own), "alert"), own, form=IN_WORDS)
+        yield material.ask(
+            "MR", "lines", text, count_golds(len(shown), "alert"), shown, form=IN_WORDS
+        )
 
 
 def root_causes(material: StormMaterial) -> Iterator[Draft]:
@@ -94,8 +98,8 @@ def root_of(material: StormMaterial) -> Iterator[Draft]:
 
 
 def flap_count(material: StormMaterial) -> Iterator[Draft]:
-    for device, own in link_lines(material):
-        downs = [line for line in own if line.alert.kind == "link_down"]
+    for device, changes in link_lines(material):
+        downs = [line for line in changes if line.alert.kind == "link_down"]
         if len(downs) > 1:
             text = f"How many times did device {device} have alert link_down?"
             yield material.ask(
@@ -156,9 +160,9 @@ def earlier(material: StormMaterial) -> Iterator[Draft]:
 
 
 def link_state(material: StormMaterial) -> Iterator[Draft]:
-    for device, own in link_lines(material):
+    for device, changes in link_lines(material):
         text = f"Which alert did the uplink of device {device} have most recently?"
-        yield material.ask("KU", "link_state", text, (own[-1].alert.kind,), own[-1:])
+        yield material.ask("KU", "link_state", text, (changes[-1].alert.kind,), changes[-1:])
 
 
 def latest_kind(material: StormMaterial) -> Iterator[Draft]:

@@ -158,11 +158,11 @@ class BeamJudge(ModelJudge):
         votes, tries = await self._vote_all(prompt, read, tried)
         scores = [vote.score for vote in votes]
         score, count = Counter(scores).most_common(1)[0]
-        own = votes[scores.index(score)]
+        majority = votes[scores.index(score)]
         if score is not None and 2 * count > len(votes):
-            return replace(own, tries=tries)
+            return replace(majority, tries=tries)
 
-        reason = own.reason
+        reason = majority.reason
         if len(votes) > 1:
             reason = f"no majority: {', '.join(map(_score_text, scores))}"
 

@@ -85,8 +85,8 @@ def sorted_by_time(messages: Sequence[Message], log: ImportLog) -> list[Message]
     """
     ordered = list(messages)
     positions = group((message.session, position) for position, message in enumerate(messages))
-    for own in positions.values():
-        timed = _with_times(messages[position] for position in own)
+    for session_positions in positions.values():
+        timed = _with_times(messages[position] for position in session_positions)
         by_time = sorted(timed, key=itemgetter(0))
         if by_time == timed:
             continue
@@ -96,7 +96,7 @@ def sorted_by_time(messages: Sequence[Message], log: ImportLog) -> list[Message]
             by_time = timed[::-1]
 
         log.note_conversion("sessions sorted by time")
-        for position, (_, message) in zip(own, by_time, strict=True):
+        for position, (_, message) in zip(session_positions, by_time, strict=True):
             ordered[position] = message
 
     return ordered

@@ -224,7 +224,7 @@ def _turns(
         log.leave_out("messages without text")
 
     fields = scalars({name: value for name, value in message.items() if name not in TEXT_FIELDS})
-    own = {name: fields[name] for name in OWN_KEYS if name in fields}
+    own_keys = {name: fields[name] for name in OWN_KEYS if name in fields}
     given_id = key_of(message.get("uuid")) or key_of(message.get("id"))
     time = read_time(_first_time(message), log)
     for number, (speaker, text) in enumerate(turns):
@@ -233,7 +233,7 @@ def _turns(
             speaker=speaker,
             text=text,
             session=session,
-            keys={**fields, **keys, **own},
+            keys={**fields, **keys, **own_keys},
             time=time,
             message_id=message_id or None,
             title=title,

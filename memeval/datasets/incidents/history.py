@@ -62,7 +62,7 @@ class IncidentHistory(Struct, frozen=True, dict=True):
                 key = past.incident.components, minute_of(past)
                 groups.setdefault(key, []).append(past)
 
-        return {key: own for key, own in groups.items() if len(set(known_faults(own))) > 1}
+        return {key: group for key, group in groups.items() if len(set(known_faults(group))) > 1}
 
     def certain(
         self, groups: Mapping[str, list[PastIncident]]

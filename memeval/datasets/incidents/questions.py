@@ -58,12 +58,12 @@ def incident_count(history: IncidentHistory) -> Iterator[Draft]:
 def fault_count(history: IncidentHistory) -> Iterator[Draft]:
     for name, records in history.certain(history.components):
         by_fault = group((past.incident.fault, past) for past in records if past.incident.fault)
-        for fault, own in by_fault.items():
+        for fault, incidents in by_fault.items():
             # A count of one would need only one session.
-            if len(own) > 1:
+            if len(incidents) > 1:
                 text = f"How many times did component {name} have fault {fault}?"
-                gold = count_golds(len(own), "time")
-                yield history.ask("MR", "count", text, gold, *own, form=IN_WORDS)
+                gold = count_golds(len(incidents), "time")
+                yield history.ask("MR", "count", text, gold, *incidents, form=IN_WORDS)
 
 
 def components_with(history: IncidentHistory) -> Iterator[Draft]:

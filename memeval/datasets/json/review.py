@@ -188,13 +188,13 @@ class ReviewFile:
 
             changed["evidence"] = evidence
 
-        own = _own_review(changed, self.reviewer)
+        reviews = _own_review(changed, self.reviewer)
         if change.decision is not None:
-            own = [self._review(changed, change, own)]
+            reviews = [self._review(changed, change, reviews)]
         elif changed == self._question(case, question):
             return changed
 
-        return _with_reviews(changed, [*_other_reviews(changed, self.reviewer), *own])
+        return _with_reviews(changed, [*_other_reviews(changed, self.reviewer), *reviews])
 
     def _review(
         self, question: Question, change: ReviewChange, earlier: Sequence[Review]
@@ -230,8 +230,8 @@ class ReviewFile:
             content = self._document.cases[case]
             self._conversations[case] = _digest([content["sessions"], content.get("operations")])
 
-        own = _own_review(question, self.reviewer)
-        return _digest([wording_of(question), own, case, self._conversations[case]])
+        reviews = _own_review(question, self.reviewer)
+        return _digest([wording_of(question), reviews, case, self._conversations[case]])
 
     def _find(self, name: str, version: str) -> tuple[int, int, Question]:
         """The position of a question's case, that of the question in it, and the question.
@@ -337,8 +337,8 @@ def _with_reviews(question: Question, reviews: Sequence[Review]) -> Question:
 
 def _own_review(question: Mapping[str, Any], reviewer: str) -> list[Review]:
     """The reviewer's latest review, if any."""
-    own = [review for review in question.get(REVIEWS) or () if review["reviewer"] == reviewer]
-    return own[-1:]
+    reviews = [review for review in question.get(REVIEWS) or () if review["reviewer"] == reviewer]
+    return reviews[-1:]
 
 
 def _other_reviews(question: Mapping[str, Any], reviewer: str) -> list[Review]:

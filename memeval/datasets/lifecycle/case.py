@@ -100,12 +100,12 @@ class CaseBuilder:
         return f"lifecycle-{self.number}"
 
     def build(self) -> EvalCase:
-        own = tenant_fact(self.number, self.settings)
-        for fact in (own, tenant_fact(self._other, self.settings)):
+        user_fact = tenant_fact(self.number, self.settings)
+        for fact in (user_fact, tenant_fact(self._other, self.settings)):
             self.names.add(fact.name)
             self.values.claim(fact.value)
 
-        self._add_question("current", self.say(FIRST, own))
+        self._add_question("current", self.say(FIRST, user_fact))
         for attribute in ("employer", "email"):
             self._add_question("current", self.say(FIRST, self.fact(attribute)))
 

@@ -92,10 +92,10 @@ def check_tuning(material: LintedRun) -> Iterator[Finding]:
     if material.summary.params.get("dataset.split") == "dev" or is_imported(material.summary):
         return  # two runs of imported answers may be of different systems
 
-    own = dict.fromkeys(record.question_id for record in material.records)
+    asked = dict.fromkeys(record.question_id for record in material.records)
     rivals, shared = [], set()
     for summary, questions in material.siblings:
-        common = own.keys() & questions
+        common = asked.keys() & questions
         if common and is_tuned(material.summary, summary):
             rivals.append(summary.run_key)
             shared |= common
@@ -110,7 +110,7 @@ def check_tuning(material: LintedRun) -> Iterator[Finding]:
             where=f"runs {some_of(rivals, 5)}",
             why="the best of several settings on the same questions looks better than it is; "
             "tune on dataset.split=dev and report dataset.split=test",
-            questions=tuple(name for name in own if name in shared),
+            questions=tuple(name for name in asked if name in shared),
         )
 
 

@@ -30,10 +30,10 @@ def check_prompts(material: LintedRun) -> Iterator[Finding]:
             continue
 
         text = "\n".join(prompt.messages)
-        for own in (prompt.context, record.question, *record.choices):
-            if own:
+        for known in (prompt.context, record.question, *record.choices):
+            if known:
                 # A question may contain words of its own gold, and a context should.
-                text = text.replace(own, "\n")
+                text = text.replace(known, "\n")
 
         texts[spaced(text)] = "the answer prompt"
 

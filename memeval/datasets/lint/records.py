@@ -66,9 +66,9 @@ def differing_settings(summary: RunSummary, other: RunSummary) -> list[str]:
     """Names of the settings that can change a result and in which two runs differ; None is the same
     as not set.
     """
-    own = result_settings(summary.params, summary.identity)
+    settings = result_settings(summary.params, summary.identity)
     others = result_settings(other.params, other.identity)
-    return [name for name in {**own, **others} if own.get(name) != others.get(name)]
+    return [name for name in {**settings, **others} if settings.get(name) != others.get(name)]
 
 
 class Lint(Struct, frozen=True):

@@ -43,8 +43,8 @@ class YesNoJudge(ModelJudge):
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
         # The published rule reads only yes and no, and a user's template can't ask for other words.
-        official, own = self._settings.reading == "official", self._template.is_custom
-        words = YES_NO if official or own else words_for(answer)
+        official, is_custom = self._settings.reading == "official", self._template.is_custom
+        words = YES_NO if official or is_custom else words_for(answer)
         template = self._template.parts[self.kind_of(question)]
         prompt = self._prompt(question, answer, template, max_tokens=REPLY_TOKENS, words=words)
 
@@ -56,7 +56,7 @@ class YesNoJudge(ModelJudge):
                 answer=answer,
                 quotable=prompt.quotable,
                 words=prompt.words,
-                bare=own,
+                bare=is_custom,
             )
             if right is None:
                 return None

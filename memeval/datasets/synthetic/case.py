@@ -113,9 +113,9 @@ def make_case(number: int, settings: SyntheticSettings) -> EvalCase:
     positions = haystack.build(due)
     questions = []
     for index, plant in enumerate(plants):
-        own = [positions[index, nth] for nth in range(len(plant.statements))]
+        plant_positions = [positions[index, nth] for nth in range(len(plant.statements))]
         question_id = f"{case_id}/q{index}"
-        questions.append(complete_question(plant, own, question_id, haystack.position))
+        questions.append(complete_question(plant, plant_positions, question_id, haystack.position))
 
     return EvalCase(
         case_id=case_id,

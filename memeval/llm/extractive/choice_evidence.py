@@ -58,10 +58,10 @@ def evidence_for(
     rows = []
 
     for choice, date_score in zip(choices, dated, strict=True):
-        own = terms(choice)
-        weights = {term: read_context.idf(term) for term in own - asked or own}
+        choice_terms = terms(choice)
+        weights = {term: read_context.idf(term) for term in choice_terms - asked or choice_terms}
         near = max((bearing * _share(weights, words) for bearing, words in turns), default=0.0)
-        f1 = 2 * len(own & replied) / (len(own) + len(replied) or 1)
+        f1 = 2 * len(choice_terms & replied) / (len(choice_terms) + len(replied) or 1)
         # In the order of `WEIGHTS`.
         rows.append((near, _share(weights, all_words), _share(weights, named), f1, date_score))
 
@@ -134,10 +134,10 @@ def _date(
 
     dates = list(_found_dates(context, ranking))
     evidence = []
-    for own in written:
+    for day in written:
         nearest = 0.0
-        if own:
-            nearest = max((bearing * _nearness(own, date) for bearing, date in dates), default=0.0)
+        if day:
+            nearest = max((bearing * _nearness(day, date) for bearing, date in dates), default=0.0)
 
         evidence.append(nearest)
 

@@ -117,12 +117,12 @@ def rank(question: ParsedQuestion, context: ContextIndex, depth: int) -> Ranking
     if not context.sentences or total == 0:
         return Ranking((), (), (), 0.0, 0.0, weights)
 
-    own, turn, stem_counts = _overlap(weights, context)
+    sentence, turn, stem_counts = _overlap(weights, context)
     speaking = _speaking(named, context)
     same_turn = np.diff(context.turns) == 0
     evidence = np.column_stack(
         [
-            own / total,
+            sentence / total,
             turn[context.turns] / total,
             np.append(0.0, turn[:-1])[context.turns] / total,
             np.append(turn[1:], 0.0)[context.turns] / total,
@@ -130,8 +130,8 @@ def rank(question: ParsedQuestion, context: ContextIndex, depth: int) -> Ranking
             _flags(speaking, context),
             _flags(context.asking, context),
             _date(question, context),
-            np.append(0.0, own[:-1] * same_turn) / total,
-            np.append(own[1:] * same_turn, 0.0) / total,
+            np.append(0.0, sentence[:-1] * same_turn) / total,
+            np.append(sentence[1:] * same_turn, 0.0) / total,
         ]
     )
     scores = evidence @ IMPORTANCE
@@ -214,19 +214,19 @@ def _pairs(question: ParsedQuestion, context: ContextIndex) -> Scores:
 
 def _overlap(weights: Mapping[str, float], context: ContextIndex) -> tuple[Scores, Scores, Scores]:
     """Weight of the question's stems per sentence and per turn, and their number per turn."""
-    own = np.zeros(len(context.sentences))
+    sentence = np.zeros(len(context.sentences))
     turn = np.zeros(int(context.turns[-1]) + 1)
     stem_counts = np.zeros_like(turn)
 
     for term, weight in weights.items():
         places = context.postings.get(term)
         if places is not None:
-            own[places] += weight
+            sentence[places] += weight
             turns = np.unique(context.turns[places])
             turn[turns] += weight
             stem_counts[turns] += 1
 
-    return own, turn, stem_counts
+    return sentence, turn, stem_counts
 
 
 def _arrays(lists: Mapping[str, list[int]]) -> dict[str, Places]:

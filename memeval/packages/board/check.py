@@ -60,16 +60,16 @@ def _conflicts(new: Package) -> list[str]:
 
 
 def _conflicts_with(new: Package, pairs: set[tuple[str, str]], other: Package) -> Iterator[str]:
-    name, own = one_line(other.path.name), system_protocol_pairs(other)
+    name, earlier = one_line(other.path.name), system_protocol_pairs(other)
     if other.id == new.id:
         yield f"{name} is the same package"
     elif other.id == new.manifest.supersedes:
-        if own - pairs:
-            yield f"it replaces {name}, but lacks its runs of {_system_names(own - pairs)}"
-    elif own & pairs and other.manifest.supersedes != new.id:
+        if earlier - pairs:
+            yield f"it replaces {name}, but lacks its runs of {_system_names(earlier - pairs)}"
+    elif earlier & pairs and other.manifest.supersedes != new.id:
         yield (
-            f"{name} has {_system_names(own & pairs)} under the same protocol: to replace it, pack "
-            f"with --supersedes {other.id}"
+            f"{name} has {_system_names(earlier & pairs)} under the same protocol: to replace it, "
+            f"pack with --supersedes {other.id}"
         )
 
 

@@ -127,8 +127,8 @@ def _sharing_questions(
         return outcome
 
     scores = {}
-    for key, own in outcome.scores.items():
-        asked = own.questions
+    for key, run_scores in outcome.scores.items():
+        asked = run_scores.questions
         for other in known:
             if other == asked and list(other) == list(asked):
                 asked = other
@@ -136,8 +136,8 @@ def _sharing_questions(
         else:
             known.append(asked)
 
-        values = {name: own.values[name] for name in asked if name in own.values}
-        scores[key] = replace(own, questions=asked, values=values)
+        values = {name: run_scores.values[name] for name in asked if name in run_scores.values}
+        scores[key] = replace(run_scores, questions=asked, values=values)
 
     return replace(outcome, scores=scores)
 

@@ -50,13 +50,13 @@ def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = 
     kept, replaced = _drop_replaced(sound)
     groups = entries_of(map(attrgetter("package", "scores"), kept))
     claims = load_claims()
-    tables = distinguish_tables([table_of(name, own, claims) for name, own in groups.items()])
+    tables = distinguish_tables([table_of(name, group, claims) for name, group in groups.items()])
     apart: list[PackageDifference] = []
     questions = {}
     for table in tables:
-        own = groups[table.id]
-        apart += differing_packages(table, own)
-        if asked := questions_of(own, table.rows):
+        entries = groups[table.id]
+        apart += differing_packages(table, entries)
+        if asked := questions_of(entries, table.rows):
             questions[table.id] = asked
 
     return Board(
@@ -96,13 +96,13 @@ def _drop_refused(checked: Sequence[Refused | Checked]) -> tuple[list[Checked], 
 
 def _drop_replaced(sound: Sequence[Checked]) -> tuple[list[Checked], list[LeftOut]]:
     kept, replaced = [], []
-    for own in sound:
-        new = _replacement(own.package, sound)
+    for entry in sound:
+        new = _replacement(entry.package, sound)
         if new is None:
-            kept.append(own)
+            kept.append(entry)
         else:
             reason = f"replaced by {_file_name(new)}"
-            replaced.append(LeftOut(_file_name(own.package), reason))
+            replaced.append(LeftOut(_file_name(entry.package), reason))
 
     return kept, replaced
 

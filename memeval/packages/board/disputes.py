@@ -101,6 +101,6 @@ def _differing_settings(first: BoardEntry, second: BoardEntry) -> Iterator[Setti
         if name.startswith("version."):
             versions[name] = tags.get(name, ""), others.get(name, "")
 
-    for name, (own, other) in versions.items():
-        if own != other:
-            yield Setting(one_line(name), one_line(own), one_line(other))
+    for name, (value, other_value) in versions.items():
+        if value != other_value:
+            yield Setting(one_line(name), one_line(value), one_line(other_value))

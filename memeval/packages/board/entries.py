@@ -69,8 +69,8 @@ def entries_of(
         for run in package.runs:
             # Two packages may contain a run of the same key.
             key = imported_key(package.id, run.key)
-            own = Run(run.folder, replace(run.summary, run_key=key))
-            entry = BoardEntry(package, own, scores[run.key], package.manifest.protocols[run.key])
+            copy = Run(run.folder, replace(run.summary, run_key=key))
+            entry = BoardEntry(package, copy, scores[run.key], package.manifest.protocols[run.key])
             groups.setdefault(protocol_id(package, run.key), []).append(entry)
 
     def order(group: tuple[str, list[BoardEntry]]) -> tuple[str, int, str]:

@@ -52,16 +52,16 @@ def rank_runs(
     admitted, remarks = _comparable_pairs(summaries, scores, names, values)
     alike, order = networkx.Graph(), list[int]()
     for members in groups_of(admitted):
-        own = sorted(members, key=lambda number: -values.mean(number))
-        pairs = [pair for pair in combinations(own, 2) if (min(pair), max(pair)) in admitted]
+        descending = sorted(members, key=lambda number: -values.mean(number))
+        pairs = [pair for pair in combinations(descending, 2) if (min(pair), max(pair)) in admitted]
         if values.cases < FEWEST_CLUSTERS:
             continue
         if len(pairs) * values.cases * count_vectors(values.cases) > MOST_WORK:
-            remarks.append(f"{len(own)} runs have too many pairs to rank")
+            remarks.append(f"{len(descending)} runs have too many pairs to rank")
             continue
 
-        order += own
-        alike.add_nodes_from(own)
+        order += descending
+        alike.add_nodes_from(descending)
         ps = max_t_ps(values.sums(pairs).tolist())
         for pair, p in zip(pairs, ps, strict=True):
             if not is_significant(p):
@@ -87,15 +87,15 @@ class _Values:
         import numpy as np
 
         asked: dict[str, AskedQuestion] = {}
-        for own in scores:
-            asked.update(own.questions)
+        for run_scores in scores:
+            asked.update(run_scores.questions)
 
         weights = np.array([question.weight for question in asked.values()])
         self._known = np.empty((len(scores), len(asked)))
         self._weighted = np.empty((len(scores), len(asked)))
-        for number, own in enumerate(scores):
-            self._known[number] = [name in own.values for name in asked]
-            self._weighted[number] = [own.values.get(name, 0.0) for name in asked]
+        for number, run_scores in enumerate(scores):
+            self._known[number] = [name in run_scores.values for name in asked]
+            self._weighted[number] = [run_scores.values.get(name, 0.0) for name in asked]
 
         self._weighted *= weights
         self._means = self._weighted.sum(axis=1) / np.maximum(self._known @ weights, 1e-12)
@@ -152,9 +152,9 @@ def _comparable_pairs(
 
     kind_of: dict[int, int] = {}
     named: dict[int, list[str]] = {}
-    for kind, own in kinds.items():
-        kind_of |= dict.fromkeys(own, kind)
-        named[kind] = [names[number] for number in own]
+    for kind, of_kind in kinds.items():
+        kind_of |= dict.fromkeys(of_kind, kind)
+        named[kind] = [names[number] for number in of_kind]
 
     admitted: dict[Pair, None] = {}
     for pair in combinations(range(len(scores)), 2):
@@ -170,12 +170,12 @@ def _alike_runs(
 ) -> dict[int, list[int]]:
     """Groups of runs, by number, that may be compared with the same other runs."""
     kinds: dict[tuple[Any, ...], list[int]] = {}
-    for number, (summary, own) in enumerate(zip(summaries, scores, strict=True)):
+    for number, (summary, run_scores) in enumerate(zip(summaries, scores, strict=True)):
         # A run that may not be compared with any other has its own group.
         reasons = tuple(note.text for note in reasons_of_run(summary, metrics()["accuracy"]))
         like = number
         for others in kinds.values():
-            if scores[others[0]].questions == own.questions:
+            if scores[others[0]].questions == run_scores.questions:
                 like = others[0]
                 break
 

@@ -39,7 +39,7 @@ def table_of(name: str, entries: Sequence[BoardEntry], claims: Sequence[Claim]) 
     best, best_key = _best_baseline(entries), None
     if best is not None:
         best_key = runs[best].key
-        if len(runs) > 1 and any(own.values for own in scores):
+        if len(runs) > 1 and any(run_scores.values for run_scores in scores):
             compared = compare_runs(runs, metrics()["accuracy"], baseline=best, scores=scores)
             for pair in compared.differences:
                 differences[pair.first] = pair.result
@@ -149,7 +149,9 @@ def published_figures(summary: RunSummary, claims: Sequence[Claim]) -> Iterator[
                     verdict=match.verdict,
                     differs=match.texts(Sameness.OTHER),
                     untold=match.texts(Sameness.NOT_DISCLOSED),
-                    disputes=tuple(f"{own.text} ({own.source})" for own in claim.disputes),
+                    disputes=tuple(
+                        f"{dispute.text} ({dispute.source})" for dispute in claim.disputes
+                    ),
                 )
 
 
@@ -189,12 +191,12 @@ def distinguish_tables(tables: Sequence[BoardTable]) -> tuple[BoardTable, ...]:
 
     extended = []
     for table in tables:
-        own, others = dict(protocol_members(table.protocol)), alike[table.dataset, table.words]
+        members, others = dict(protocol_members(table.protocol)), alike[table.dataset, table.words]
         words = [table.words]
         for name in dict.fromkeys(chain.from_iterable(others)):
             values = {other.get(name) for other in others}
             if len(values) > 1:
-                words.append(f"{name.rpartition('.')[2]} {_own_part(own.get(name), values)}")
+                words.append(f"{name.rpartition('.')[2]} {_own_part(members.get(name), values)}")
 
         extended.append(structs.replace(table, words=" · ".join(words[: 1 + MOST_TOLD])))
 

@@ -82,10 +82,10 @@ def _results(run: Run, rows: Sequence[Row]) -> dict[str, Any]:
     figures = measured_metrics(run)
     metrics = {name: {"name": name, "value": figures[name]} for name in SHOWN if name in figures}
     # The run's judge, if it gave verdicts: refusals have their own judge.
-    own = run.summary.judge
+    judge = run.summary.judge
     name = next(iter(judges), "memeval")
-    if own is not None and own.name in judges:
-        name = own.name
+    if judge is not None and judge.name in judges:
+        name = judge.name
 
     score = {
         "name": name,

@@ -78,8 +78,8 @@ def _environment(folder: Path) -> dict[str, str]:
 def _remove_logs(folder: Path) -> None:
     """Removes the library's cache and logs, which contain paths of this machine."""
     shutil.rmtree(folder / "cache", ignore_errors=True)
-    for own in offline_runs(folder):
-        shutil.rmtree(own / "logs", ignore_errors=True)
+    for run_folder in offline_runs(folder):
+        shutil.rmtree(run_folder / "logs", ignore_errors=True)
 
     for path in (folder / "wandb").iterdir():
         if path.is_symlink():

@@ -243,7 +243,7 @@ class Bridge:
             result: T = await Steps(awaitable)
             return result
 
-        with current_ledger().own.waiting():
+        with current_ledger().own_work.waiting():
             future = asyncio.run_coroutine_threadsafe(wait(), self._loop)
             self._waited.add(future)
             future.add_done_callback(self._waited.discard)

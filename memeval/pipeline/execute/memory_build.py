@@ -232,7 +232,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
             with metered(ledger):
                 operations = await self._fill(watched, parts, writer, compressions)
                 # The time until the memory can be searched is a separate figure.
-                seconds = plus(ledger.own.measured_s, ledger.calls_s())
+                seconds = plus(ledger.own_work.measured_s, ledger.calls_s())
                 filled = time.perf_counter()
                 if await await_ready(watched):
                     ready_seconds = time.perf_counter() - filled

@@ -94,7 +94,7 @@ def _with_steps(row: AnswerRow, loop: ToolLoop, turns: CaseTurns, texts: TextSto
 
 def _answer_times(row: AnswerRow, ledger: Ledger) -> StepTimes:
     """Times of an answer's steps; a cached reply counts with its original time."""
-    retrieval_s = plus(ledger.own.measured_s, ledger.calls_s(Role.EMBED))
+    retrieval_s = plus(ledger.own_work.measured_s, ledger.calls_s(Role.EMBED))
     model_s = ledger.calls_s(*set(Role) - {Role.EMBED})
     times = StepTimes(
         answer_ms=milliseconds(plus(retrieval_s, model_s)),

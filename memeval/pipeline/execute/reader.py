@@ -48,7 +48,7 @@ class CellReader:
         self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
     ) -> ReaderReply:
         # Building the prompt is memeval's work: its time is not the system's.
-        with current_ledger().own.excluded():
+        with current_ledger().own_work.excluded():
             shown = context
             if self._templates.note is not None and not query.choices:
                 shown = await self._notes(self._templates.note, query, context)
@@ -143,7 +143,7 @@ class SilentReader:
     ) -> ReaderReply:
         """An empty text, and the size of the context."""
         # The context is counted for the table: its time is not the system's.
-        with current_ledger().own.excluded():
+        with current_ledger().own_work.excluded():
             return ReaderReply(text="", raw=None, context_tokens=sum(map(count_tokens, context)))
 
 
@@ -174,7 +174,7 @@ class BudgetedReader:
     ) -> ReaderReply:
         ledger = current_ledger()
         # Counting is memeval's work: its time is not the system's.
-        with ledger.own.excluded():
+        with ledger.own_work.excluded():
             order = order or range(len(context))
             shown = fitting_texts(context, order, self._most)
             ledger.left_out = frozenset(context) - frozenset(shown)

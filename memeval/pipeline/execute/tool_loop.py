@@ -338,11 +338,11 @@ class ToolLoop:
         self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any]
     ) -> CallRecord:
         ledger = current_ledger()
-        own, calls_s = ledger.own.mark(), ledger.calls_s() or 0.0
+        mark, calls_s = ledger.own_work.mark(), ledger.calls_s() or 0.0
         began, seconds = time.perf_counter(), None
         try:
             result = as_result(await self._use(tool, arguments))
-            seconds = plus(ledger.own.measured_since(own), ledger.calls_s())
+            seconds = plus(ledger.own_work.measured_since(mark), ledger.calls_s())
         except (WorldError, UserError, StorageError):
             raise  # the memory is unreachable: not a tool's result
         except (SystemFaultError, TypeError, ValueError, RecursionError) as error:

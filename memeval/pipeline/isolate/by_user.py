@@ -34,9 +34,9 @@ class ByUser(Watched):
             watched = self._other_instance if self._other_user in users else self._own
             return await watched.call(name, *arguments)
 
-        own = await self._own.call(name, *_arguments_for(self.user, arguments))
+        result = await self._own.call(name, *_arguments_for(self.user, arguments))
         others = await self._other_instance.call(name, *_arguments_for(self._other_user, arguments))
-        return _sum_health(own, others) if name == "health" else None
+        return _sum_health(result, others) if name == "health" else None
 
     async def run(self, calls: Iterable[MethodCall]) -> None:
         for name, arguments in calls:
@@ -62,13 +62,13 @@ def _user_part(user: str, argument: Any) -> Any:
     return tuple(chunk for chunk in argument if chunk.user == user)
 
 
-def _sum_health(own: IngestHealth | None, others: IngestHealth | None) -> IngestHealth | None:
+def _sum_health(first: IngestHealth | None, others: IngestHealth | None) -> IngestHealth | None:
     """Sum of the health of both instances; None if either reports none."""
-    if own is None or others is None:
+    if first is None or others is None:
         return None
 
     return IngestHealth(
-        asked=own.asked + others.asked,
-        stored=own.stored + others.stored,
-        lost=own.lost + others.lost,
+        asked=first.asked + others.asked,
+        stored=first.stored + others.stored,
+        lost=first.lost + others.lost,
     )

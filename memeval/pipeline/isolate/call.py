@@ -108,25 +108,25 @@ class Steps:
         self._call = call
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        inner, own = self._inner, current_ledger().own
+        inner, own_work = self._inner, current_ledger().own_work
         step: Callable[[Any], Any] = inner.send
         sent: Any = None
         while True:
             try:
-                with _time_limit(self._call), own.running():
+                with _time_limit(self._call), own_work.running():
                     awaited = step(sent)
             except StopIteration as end:
                 return end.value
 
             # A bare `yield` only lets other tasks run, and waits for nothing.
-            began = None if awaited is None else own.begin_wait()
+            began = None if awaited is None else own_work.begin_wait()
             try:
                 step, sent = inner.send, (yield awaited)
             except BaseException as error:  # noqa: BLE001
                 # Thrown into the coroutine, as `await` does.
                 step, sent = inner.throw, error
             finally:
-                own.end_wait(began)
+                own_work.end_wait(began)
 
 
 async def _wait_for(awaitable: Awaitable[Any]) -> Any:

@@ -144,7 +144,7 @@ class Watched:
         elif call.attribute("in_thread"):
             value = await self._in_thread(call, run)
         else:
-            with current_ledger().own.running():
+            with current_ledger().own_work.running():
                 value = call.run(run)
 
         # A plain function may return an awaitable, for instance that of a wrapped client.
@@ -184,11 +184,11 @@ class Watched:
         outcome: Future[Any] = Future()
         # The ledger that counts the calls is a context variable: the thread needs it, too.
         context = contextvars.copy_context()
-        own = current_ledger().own
+        own_work = current_ledger().own_work
 
         def run() -> None:
             try:
-                with own.running(in_thread=True):
+                with own_work.running(in_thread=True):
                     outcome.set_result(context.run(work))
             except BaseException as error:  # noqa: BLE001 - raised where the call is waited for
                 outcome.set_exception(call.fault(error))

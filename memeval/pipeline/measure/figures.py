@@ -77,7 +77,9 @@ def measure_repeat(
 
 def _stored(ingests: Iterable[Ingest]) -> Metrics:
     """The figures of what was stored, in one repeat or in all."""
-    rows = [(own.case_id, own.seed, own.row.stored) for own in ingests if own.row.stored]
+    rows = [
+        (ingest.case_id, ingest.seed, ingest.row.stored) for ingest in ingests if ingest.row.stored
+    ]
     return stored_measures(rows)
 
 
@@ -179,9 +181,9 @@ def measure_categories(
     ids.sort(key=lambda category: not in_headline(headline, rows[category][0]))
     results = []
     for category in ids:
-        own = rows[category]
-        name, counts = own[0].category_name, in_headline(headline, own[0])
-        results.append(_result(own, repeats, str(category), name, counts))
+        of_category = rows[category]
+        name, counts = of_category[0].category_name, in_headline(headline, of_category[0])
+        results.append(_result(of_category, repeats, str(category), name, counts))
 
     return tuple(results)
 

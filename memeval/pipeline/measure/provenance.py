@@ -267,13 +267,13 @@ def protocol(config: RunConfig, sha256: str, judge: JudgeIdentity | None) -> str
     if dataset["categories"]:
         asked = ",".join(map(str, dataset["categories"]))
 
-    own = [
+    changed = [
         f"{name}={value}"
         for name, value in dataset.items()
         # The default value is left out, as in protocols from before there were splits.
         if name not in _COMMON and (name, value) != ("split", "all")
     ]
-    parts = [dataset["name"], sha256[:8], *own, f"categories={asked}"]
+    parts = [dataset["name"], sha256[:8], *changed, f"categories={asked}"]
     if judge is None:
         return " ".join([*parts, f"stages={RETRIEVE}", *limits])
 

@@ -255,8 +255,8 @@ def _notes_in_rows(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Ite
 def notes_by_name(notes: Sequence[Mapping[str, object]], of: str) -> Iterator[str]:
     """Each kind of note with its count, and a few examples."""
     counts: dict[str, Counter[str]] = {}
-    for own in notes:
-        for name, value in own.items():
+    for row_notes in notes:
+        for name, value in row_notes.items():
             if name not in UNLISTED:
                 counts.setdefault(name, Counter())[in_words(value)] += 1
 

@@ -73,7 +73,7 @@ def measure(
         categories = _rows_without_score(categories)
         facets = {name: _rows_without_score(rows) for name, rows in facets.items()}
 
-    results = (RepeatResult(*pair, own) for pair, own in zip(seeds, repeats, strict=True))
+    results = (RepeatResult(*pair, figures) for pair, figures in zip(seeds, repeats, strict=True))
     return Figures(metrics, tuple(results), categories, facets)
 
 

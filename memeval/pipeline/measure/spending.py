@@ -27,21 +27,23 @@ def measure_spending(records: Sequence[Record], ingests: Sequence[Ingest]) -> Me
     spent = list(usages([*records, *ingests]))
     metrics: Metrics = {}
     for role in Role:
-        own = [usage for usage in spent if usage.role is role]
-        if not own:
+        of_role = [usage for usage in spent if usage.role is role]
+        if not of_role:
             continue
 
         cached = calls = 0
-        for usage in own:
+        for usage in of_role:
             cached += usage.cached_tokens
             calls += usage.calls
 
-        metrics[f"tokens/{role}/prompt"] = sum_or_none(usage.prompt_tokens for usage in own)
-        metrics[f"tokens/{role}/completion"] = sum_or_none(usage.completion_tokens for usage in own)
+        metrics[f"tokens/{role}/prompt"] = sum_or_none(usage.prompt_tokens for usage in of_role)
+        metrics[f"tokens/{role}/completion"] = sum_or_none(
+            usage.completion_tokens for usage in of_role
+        )
         metrics[f"tokens/{role}/cached"] = float(cached)
         metrics[f"calls/{role}"] = float(calls)
-        metrics[f"cost_usd/{role}"] = total_cost_usd(own, billed=True)
-        metrics[f"cost_usd_uncached/{role}"] = total_cost_usd(own, billed=False)
+        metrics[f"cost_usd/{role}"] = total_cost_usd(of_role, billed=True)
+        metrics[f"cost_usd_uncached/{role}"] = total_cost_usd(of_role, billed=False)
 
     metrics["tokens/total"] = _tokens(spent)
     metrics["cost_usd/total"] = total_cost_usd(spent, billed=True)
@@ -166,14 +168,14 @@ def measure_writes(ingests: Sequence[Ingest]) -> Metrics:
     longest: dict[tuple[str, int, str], Written] = {}
     cases: list[tuple[str, int]] = []
     for ingest in ingests:
-        own = ingest.row.written
-        if own is not None:
+        output = ingest.row.written
+        if output is not None:
             cases.append((ingest.case_id, ingest.seed))
-            first = own.sessions[0].session_id if own.sessions else ""
+            first = output.sessions[0].session_id if output.sessions else ""
             key = (ingest.case_id, ingest.seed, first)
             # A memory that can't be saved is written again for each checkpoint: the last has all.
-            if len(own.sessions) > len(longest.setdefault(key, own).sessions):
-                longest[key] = own
+            if len(output.sessions) > len(longest.setdefault(key, output).sessions):
+                longest[key] = output
 
     if not longest:
         return {}

@@ -178,4 +178,4 @@ def run_name(config: RunConfig) -> str:
 @cache
 def _options_of(system: str) -> tuple[str, ...]:
     """The options that name a system's class."""
-    return tuple(name for name, own in built_in_classes("system").items() if own == system)
+    return tuple(name for name, path in built_in_classes("system").items() if path == system)

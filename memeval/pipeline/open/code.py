@@ -170,9 +170,9 @@ class OtherMetrics(Struct, frozen=True):
     def of(cls, code: str) -> OtherMetrics:
         """`code` is the run's `figures_code`."""
         of_run = set(_ADDED.findall(without_prices(code)))
-        own = set(_ADDED.findall(" ".join(_code_of_added_metrics())))
-        here = frozenset(dict(own - of_run))
-        return cls(here=here, run=frozenset(dict(of_run - own)) - here)
+        installed = set(_ADDED.findall(" ".join(_code_of_added_metrics())))
+        here = frozenset(dict(installed - of_run))
+        return cls(here=here, run=frozenset(dict(of_run - installed)) - here)
 
     def include(self, figure: str, computed: Container[str]) -> bool:
         """Whether a figure of a run is one of theirs; `computed` are the figures computed here."""

@@ -104,11 +104,11 @@ class Models:
 
         return self._embedder
 
-    def reranker(self, own: str) -> Reranker | None:
+    def reranker(self, name: str) -> Reranker | None:
         """The cell's reranker, if any; `own` is the system's reranker, for `reranker=default`."""
         settings = self._config.reranker
         if settings.name == DEFAULT:
-            of_system = config_named(own)
+            of_system = config_named(name)
             settings = replace(settings, name=of_system.name, class_=of_system.class_)
 
         chosen = (settings.name, settings.class_)

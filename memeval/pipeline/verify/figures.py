@@ -66,8 +66,8 @@ def figure_problems(
         other_metrics=OtherMetrics.of(summary.tags.get(FIGURES_CODE, "")),
     )
     differences = list(compare("", summary.metrics, figures.metrics))
-    for repeat, own in zip(summary.repeats, figures.repeats, strict=True):
-        differences += compare(f"repeat {repeat.repeat}: ", repeat.metrics, own.metrics)
+    for repeat, measured in zip(summary.repeats, figures.repeats, strict=True):
+        differences += compare(f"repeat {repeat.repeat}: ", repeat.metrics, measured.metrics)
 
     differences += [f"no {name}" for name in CLOCK_FIGURES if summary.metrics.get(name) is None]
     differences += _row_differences("category", summary.categories, figures.categories)
@@ -154,14 +154,14 @@ def _row_differences(
 
     # The order of the rows is only for display.
     by_id = attrgetter("category")
-    for own, other in zip(sorted(recorded, key=by_id), sorted(computed, key=by_id), strict=True):
-        figures, other_figures = asdict(own), asdict(other)
+    for row, again in zip(sorted(recorded, key=by_id), sorted(computed, key=by_id), strict=True):
+        figures, other_figures = asdict(row), asdict(again)
         del other_figures["category"], other_figures["name"]
-        is_other = (own.category, own.name) != (other.category, other.name)
+        is_other = (row.category, row.name) != (again.category, again.name)
         if is_other or not all(
             same_figure(figures[name], value) for name, value in other_figures.items()
         ):
-            yield f"{group} {one_line(other.name, 60)}"
+            yield f"{group} {one_line(again.name, 60)}"
 
 
 def same_figure(first: float | None, second: float | None) -> bool:

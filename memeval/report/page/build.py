@@ -133,7 +133,7 @@ def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:
     by_title = [rows_of(summary, titles) for summary in summaries]
     made = []
     for title in columns_of(titles):
-        rows = [own.get(title) for own in by_title]
+        rows = [titled.get(title) for titled in by_title]
         first = next(filter(None, rows))
         shares = tuple(row.share if row else None for row in rows)
         made.append(CategoryData(title, first.n, first.headline, shares))
@@ -164,11 +164,11 @@ def conversation_data(
         scores = [list(run.scores(questions).values()) for run in runs]
         accuracies: list[float | None] = []
         differences: list[float | None] = []
-        for number, own in enumerate(scores):
-            accuracies.append(mean(own, weights))
+        for number, run_scores in enumerate(scores):
+            accuracies.append(mean(run_scores, weights))
             difference = None
             if number != baseline and runs[number].summary.run_key not in refused:
-                difference = _difference(own, scores[baseline], weights)
+                difference = _difference(run_scores, scores[baseline], weights)
 
             differences.append(difference)
 
@@ -180,11 +180,11 @@ def conversation_data(
 
 
 def _difference(
-    own: Sequence[float | None], others: Sequence[float | None], weights: Sequence[float]
+    scores: Sequence[float | None], others: Sequence[float | None], weights: Sequence[float]
 ) -> float | None:
     """Mean difference over the questions that both scored."""
     differences: list[float | None] = []
-    for score, other in zip(own, others, strict=True):
+    for score, other in zip(scores, others, strict=True):
         if score is None or other is None:
             differences.append(None)
         else:

@@ -207,5 +207,5 @@ def review_page(file: Path, reviewer: str) -> tuple[str, str]:
     html = load_template("review.html.j2").render(
         file=file.name, reviewer=reviewer, style=raw(style), script=raw(script)
     )
-    own = "connect-src 'self'; frame-ancestors 'none'"
-    return html, f"{policy(style, script)}; {own}"
+    page_policy = "connect-src 'self'; frame-ancestors 'none'"
+    return html, f"{policy(style, script)}; {page_policy}"

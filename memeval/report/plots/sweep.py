@@ -85,8 +85,8 @@ def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:
     panels = [Panel(values, rows, "accuracy, %", marks, has_rows=True)]
     for category in categories:
         marks = []
-        for height, (cell, own) in enumerate(zip(cells, by_title, strict=True)):
-            row = own.get(category)
+        for height, (cell, titled) in enumerate(zip(cells, by_title, strict=True)):
+            row = titled.get(category)
             if row is not None:
                 marks += mark_row(cell, height, row.share)
 

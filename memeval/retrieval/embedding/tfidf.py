@@ -81,7 +81,7 @@ class CharTfidfEmbedder(Embedder):
         if len(texts) <= 1:
             return self._rows(texts)
 
-        return await current_ledger().own.in_worker(self._rows, texts)
+        return await current_ledger().own_work.in_worker(self._rows, texts)
 
     def _rows(self, texts: Sequence[str]) -> Vectors:
         rows = np.zeros((len(texts), self.width), dtype=np.float32)

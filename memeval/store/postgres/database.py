@@ -337,7 +337,7 @@ class Database:
             time.sleep(LOOK_S / 10)
 
     def _is_away(self) -> bool:
-        oldest = min((own.began for own in list(self._under_way.values())), default=None)
+        oldest = min((job.began for job in list(self._under_way.values())), default=None)
         is_silent = oldest is not None and time.monotonic() - oldest >= SAY_S
         return is_silent or self._away_since is not None
 

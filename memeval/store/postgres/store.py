@@ -33,11 +33,11 @@ class PostgresStore:
     def locks(self, name: str) -> LeasedLocks:
         """The locks with a name; the same object each time."""
         with _making:
-            own = _locks.setdefault(self._database.holder, {})
-            if name not in own:
-                own[name] = LeasedLocks(self._database, name)
+            locks = _locks.setdefault(self._database.holder, {})
+            if name not in locks:
+                locks[name] = LeasedLocks(self._database, name)
 
-            return own[name]
+            return locks[name]
 
     def rows(self, path: Path) -> PostgresRows:
         name = _name_of(path)

@@ -106,10 +106,10 @@ class Artifact(Struct, frozen=True, dict=True):
     @property
     def row(self) -> dict[str, Any]:
         """Row of a dump: the text that a reader sees, and the fields as JSON."""
-        own = _fields(self)
+        fields = _fields(self)
         # Bookkeeping of the extraction, which says nothing to a reader of the dump.
-        del own["chunk_index"], own["start"], own["batch"]
-        return {"kind": own.pop("kind"), "text": self.text, **own}
+        del fields["chunk_index"], fields["start"], fields["batch"]
+        return {"kind": fields.pop("kind"), "text": self.text, **fields}
 
 
 Batch = Sequence[tuple[int, MemoryChunk]]

@@ -282,17 +282,17 @@ class Extractor(Struct):
             return None
 
         named = named_chunk(item)
-        own = [batch[named - 1]] if 1 <= named <= len(batch) else []
+        preferred = [batch[named - 1]] if 1 <= named <= len(batch) else []
         claimed = text_of(item.get("quote"))
 
-        for number, chunk in [*own, *batch]:
+        for number, chunk in [*preferred, *batch]:
             if quote := find_verbatim(claimed, chunk):
-                if (number, chunk) not in own:
+                if (number, chunk) not in preferred:
                     self.counts["repaired"] += 1
 
                 return number, chunk, quote
 
-        for number, chunk in own or batch:
+        for number, chunk in preferred or batch:
             if quote := find_nearest(claimed, chunk):
                 self.counts["repaired"] += 1
                 return number, chunk, quote

@@ -136,8 +136,8 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         # The fitted embedder is not saved: the same texts produce the same fit.
         embedder, vectors = await open_vectors(self.parts.embedder, texts, saved, self.index)
 
-        own = current_ledger().own
-        await own.in_worker(self.rerank_over, documents)
+        own_work = current_ledger().own_work
+        await own_work.in_worker(self.rerank_over, documents)
         index = partial(
             CanvasIndex,
             artifacts=artifacts,
@@ -147,7 +147,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             embedder=embedder,
             settings=self.settings,
         )
-        return await own.in_worker(index)
+        return await own_work.in_worker(index)
 
     def entries(self) -> list[Retrieved]:
         is_compact = self.settings.show == "compact"

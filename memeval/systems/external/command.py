@@ -85,7 +85,7 @@ class CommandService(Service):
         self._turn = asyncio.Lock()
 
     async def call(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        async with current_ledger().own.holding(self._turn):
+        async with current_ledger().own_work.holding(self._turn):
             setback = None
             while True:
                 try:

@@ -55,7 +55,7 @@ _read_data: set[str] = set()
 """The runs whose data was read into `_all_lines`."""
 
 
-class SentTexts:
+class CaseLines:
     """The texts sent to the memory of one case."""
 
     def __init__(self, run: str, contents: Callable[[], Iterable[str]] | None) -> None:

@@ -239,10 +239,10 @@ class HttpService(Service):
         self, path: str, body: Mapping[str, Any], *, is_tool: bool = False
     ) -> Mapping[str, Any]:
         assert self._endpoint is not None, "an operation opens it"
-        own, endpoint = current_ledger().own, self._endpoint.endpoint
+        own_work, endpoint = current_ledger().own_work, self._endpoint.endpoint
         try:
             # Only the request counts as the memory's time, not the wait for a request slot.
-            with own.excluded():
+            with own_work.excluded():
                 reply = await endpoint.post(path, body, as_object, most_bytes=MOST_BYTES)
         except ModelError as error:
             message = f"{self.name} failed at {path}: {error}"
@@ -256,7 +256,7 @@ class HttpService(Service):
             # A failure of the first request means that the URL is wrong.
             raise remote.fault(self._address, message, BY_PATH) from error
 
-        own.add(reply.latency_s)
+        own_work.add(reply.latency_s)
         remote.note_answer(self._address)
         self.note_setback(reply.setback)
         return reply.value

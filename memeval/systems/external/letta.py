@@ -205,8 +205,8 @@ class Letta(MemorySystem):
 
     async def _search(self, query: Query, depth: int) -> Sequence[Retrieved]:
         assert self._agent is not None, "consolidate comes first"
-        own = current_ledger().own
-        texts = await own.in_pool(self._threads, self._agent.search, query.text, depth)
+        own_work = current_ledger().own_work
+        texts = await own_work.in_pool(self._threads, self._agent.search, query.text, depth)
         self._meter_embedding([query.text])
         return self._match_hits([Retrieved(text, ()) for text in texts])
 
@@ -215,8 +215,8 @@ class Letta(MemorySystem):
             raise ValueError("the entry is empty")
 
         assert self._agent is not None, "consolidate comes first"
-        own = current_ledger().own
-        await own.in_pool(self._threads, self._agent.remember, [(content, None)])
+        own_work = current_ledger().own_work
+        await own_work.in_pool(self._threads, self._agent.remember, [(content, None)])
         self._inserted.append(content)
         self._meter_embedding([content])
         return "Stored."
@@ -227,8 +227,8 @@ class Letta(MemorySystem):
         if query.choices:
             message += CHOOSE_ALL if query.multi_select else CHOOSE
 
-        own = current_ledger().own
-        reply = await own.in_pool(self._threads, self._agent.ask, message)
+        own_work = current_ledger().own_work
+        reply = await own_work.in_pool(self._threads, self._agent.ask, message)
         self._meter(reply)
         if reply.hits is None:
             # Without all results there is no ranking: a partial one would count as a miss.

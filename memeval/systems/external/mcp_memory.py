@@ -189,9 +189,9 @@ class McpService(Service):
         if self._settings.command and self._settings.reset_tool is None:
             await self.close()
         if self._session is None:
-            own = self.name_of(self._namespace)
-            await self._check_isolated(own)
-            await self._open(own)
+            namespace = self.name_of(self._namespace)
+            await self._check_isolated(namespace)
+            await self._open(namespace)
         if self._settings.reset_tool is not None:
             await self._call("reset", {"namespace": self.name_of(body["namespace"])})
 
@@ -222,7 +222,7 @@ class McpService(Service):
 
         return reply
 
-    async def _check_isolated(self, own: str) -> None:
+    async def _check_isolated(self, namespace: str) -> None:
         """Raises `UserError` if the process of this case, named `own`, would find the data of
         another. Checked once per command, even if the server is given a folder: it may not use it.
         """
@@ -243,7 +243,7 @@ class McpService(Service):
                 await self._open(word)
                 await self._call("store", probe_chunk(word, f"memeval: {word} {kept}"))
                 await self.close()
-                await self._open(own)
+                await self._open(namespace)
                 found = await self._call("search", asked)
             except ModelError:
                 found = ToolReply((), None)  # the case's own calls report mistakes

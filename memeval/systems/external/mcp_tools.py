@@ -91,13 +91,13 @@ def accepted_names(names: Sequence[str]) -> list[str]:
     """Unique names that every endpoint accepts: servers may name a tool `memory.search`."""
     taken: dict[str, None] = {}
     for name in names:
-        plain = own = _ODD.sub("_", name)[:LONGEST_NAME] or "tool"
+        plain = accepted = _ODD.sub("_", name)[:LONGEST_NAME] or "tool"
         number = 1
-        while own in taken:
+        while accepted in taken:
             number += 1
-            own = f"{plain[: LONGEST_NAME - len(str(number)) - 1]}_{number}"
+            accepted = f"{plain[: LONGEST_NAME - len(str(number)) - 1]}_{number}"
 
-        taken[own] = None
+        taken[accepted] = None
 
     return list(taken)
 

@@ -122,8 +122,8 @@ class CloudMemory:
 
         The metadata has the `turn_ids` and the `date` of the chunk that a memory came from.
         """
-        own, threads = current_ledger().own, pool("mem0", self._host)
-        hits = await own.in_pool(threads, self._search, text, top_k, threshold)
+        own_work, threads = current_ledger().own_work, pool("mem0", self._host)
+        hits = await own_work.in_pool(threads, self._search, text, top_k, threshold)
         _meter(Role.EMBED, 1)
         return hits
 

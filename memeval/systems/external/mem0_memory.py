@@ -161,17 +161,17 @@ class LibraryMemory:
         if not self._ids:
             return []
 
-        own = current_ledger().own
-        with own.computing():
+        own_work = current_ledger().own_work
+        with own_work.computing():
             vector = (await embed(self.embedder, [text]))[0]
             if self._width and len(vector) != self._width:
                 raise width_error("the query's vector", len(vector), self._width)
 
         # `known` has the vector of one query, so searches run one after the other.
-        with own.excluded():
+        with own_work.excluded():
             async with self._searching:
                 self.known = {text: vector}
-                return await own.in_worker(self._search, text, top_k, threshold, user)
+                return await own_work.in_worker(self._search, text, top_k, threshold, user)
 
     def _search(self, text: str, top_k: int, threshold: float, user: str) -> Any:
         self._memory.vector_store.keeps_users = bool(user)

@@ -43,7 +43,7 @@ from memeval.systems.base import (
     SystemSettings,
 )
 from memeval.systems.external import wire
-from memeval.systems.external.conversation_lines import SentTexts
+from memeval.systems.external.conversation_lines import CaseLines
 from memeval.systems.external.server_replies import error_in, reports_no_results
 from memeval.systems.external.service import EstimateService, Service
 from memeval.text.shown import counted, one_line
@@ -174,7 +174,7 @@ class ServedMemory(RecallSystem):
         self._waiting: list[MemoryChunk] = []
         self._ids = wire.SentIds(self.namespace)
         run = str(self.parts.extra.get("origin", ""))
-        self._sent_texts = SentTexts(run, self.parts.extra.get(LINES))
+        self._sent_texts = CaseLines(run, self.parts.extra.get(LINES))
         self._sent = self._lost = 0
         self._tells_losses = False
 

@@ -110,7 +110,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
     async def build(self, saved: Path | None) -> DenseIndex:
         contents = [chunk.content for chunk in self.chunks]
         read = self._entities_of if self.settings.uses_model else entities
-        self._graph = await current_ledger().own.in_worker(EntityGraph, contents, read)
+        self._graph = await current_ledger().own_work.in_worker(EntityGraph, contents, read)
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved, self.index)
 
     def _entities_of(self, line: str) -> Mapping[str, str]:
