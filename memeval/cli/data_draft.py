@@ -282,8 +282,8 @@ def _note_dropped(path: Path, drafting: Drafting, *, adds: bool) -> None:
 def _names_of(case: dict[str, Any]) -> dict[str, str | int]:
     """Names of the turns in a file's `evidence`, by memeval's ids: own id, else the position."""
     names: dict[str, str | int] = {}
-    for place, name in enumerate(turn_names(case)):
-        names[f"t{place}"] = place if name is None else name
+    for position, name in enumerate(turn_names(case)):
+        names[f"t{position}"] = position if name is None else name
 
     return names
 

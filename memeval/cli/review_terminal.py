@@ -19,7 +19,7 @@ NONE, APART = "-", "|"
 def review_in_terminal(opened: ReviewFile) -> None:
     """Asks until all questions are decided, the user ends it, or the input ends."""
     questions = opened.questions()
-    place = next_undecided(questions, -1)
+    index = next_undecided(questions, -1)
     is_new, since = True, 0.0
     while True:
         if is_new:
@@ -29,8 +29,8 @@ def review_in_terminal(opened: ReviewFile) -> None:
                 print("  the file has no questions any more")
                 return
 
-            place = min(place, len(questions) - 1)
-            for line in question_lines(questions, place, opened.case(questions[place].case)):
+            index = min(index, len(questions) - 1)
+            for line in question_lines(questions, index, opened.case(questions[index].case)):
                 print(line)
 
             since = time.monotonic()
@@ -41,7 +41,7 @@ def review_in_terminal(opened: ReviewFile) -> None:
 
         try:
             seconds = min(time.monotonic() - since, LONGEST_S)
-            now = _handle_key(opened, questions, place, key, seconds)
+            now = _handle_key(opened, questions, index, key, seconds)
         except UserError as error:
             # A mistake, or a question that was changed elsewhere, does not end the review.
             print(f"  not saved: {one_line(error, 1000)}")
@@ -51,20 +51,20 @@ def review_in_terminal(opened: ReviewFile) -> None:
         if key in ("a", "r") and not any(question.is_left for question in opened.questions()):
             return
 
-        is_new = now != place or key in ("e", "u")
-        place = now
+        is_new = now != index or key in ("e", "u")
+        index = now
 
 
-def question_lines(questions: Sequence[ShownQuestion], place: int, case: EvalCase) -> Iterator[str]:
+def question_lines(questions: Sequence[ShownQuestion], index: int, case: EvalCase) -> Iterator[str]:
     """A question with its answers and its evidence."""
-    question = questions[place]
+    question = questions[index]
     left = sum(question.is_left for question in questions)
     yield ""
     facts = f"{question.name}  {question.kind}  {question.state}"
     if question.reason:
         facts += f": {question.reason}"
 
-    yield f"{place + 1:,} of {len(questions):,}, {left:,} left  {one_line(facts, 400)}"
+    yield f"{index + 1:,} of {len(questions):,}, {left:,} left  {one_line(facts, 400)}"
     yield from wrap("question", question.question)
     if not question.answers:
         yield "  answer: none; the right answer is a refusal"
@@ -80,34 +80,34 @@ def turn_lines(case: EvalCase, chosen: Sequence[int] | None) -> Iterator[str]:
     """Turns with their positions: the chosen ones, or all of them."""
     turns = list(case.turns)
     places = range(len(turns)) if chosen is None else chosen
-    for place in places:
-        yield from wrap(f"turn {place}, {turns[place].speaker}", turns[place].text)
+    for position in places:
+        yield from wrap(f"turn {position}, {turns[position].speaker}", turns[position].text)
 
 
-def next_undecided(questions: Sequence[ShownQuestion], place: int) -> int:
-    """Position of the next undecided question after `place`, wrapping around; else `place`."""
-    # Also if `place` is past the end: another command may have removed questions.
-    for at in chain(range(place + 1, len(questions)), range(len(questions))):
+def next_undecided(questions: Sequence[ShownQuestion], index: int) -> int:
+    """Position of the next undecided question after `index`, wrapping around; else `index`."""
+    # Also if `index` is past the end: another command may have removed questions.
+    for at in chain(range(index + 1, len(questions)), range(len(questions))):
         if questions[at].is_left:
             return at
 
-    return max(place, 0)
+    return max(index, 0)
 
 
 def _handle_key(
-    opened: ReviewFile, questions: Sequence[ShownQuestion], place: int, key: str, seconds: float
+    opened: ReviewFile, questions: Sequence[ShownQuestion], index: int, key: str, seconds: float
 ) -> int:
     """Performs the action of a key. Returns the position of the question to show next."""
-    question = questions[place]
+    question = questions[index]
     if key == "a":
         accepted = ReviewChange(decision="accepted", seconds=seconds)
         opened.save(question.name, question.version, accepted)
-        return next_undecided(opened.questions(), place)
+        return next_undecided(opened.questions(), index)
 
     if key == "r":
         rejected = ReviewChange(decision="rejected", reason=_ask("  why? ") or "", seconds=seconds)
         opened.save(question.name, question.version, rejected)
-        return next_undecided(opened.questions(), place)
+        return next_undecided(opened.questions(), index)
 
     if key == "e":
         opened.save(question.name, question.version, _ask_change())
@@ -115,9 +115,9 @@ def _handle_key(
         for line in turn_lines(opened.case(question.case), None):
             print(line)
     elif key == "j":
-        return min(place + 1, len(questions) - 1)
+        return min(index + 1, len(questions) - 1)
     elif key == "k":
-        return max(place - 1, 0)
+        return max(index - 1, 0)
     elif key == "u":
         undone = opened.undo()
         if undone is not None:
@@ -127,7 +127,7 @@ def _handle_key(
     else:
         print(f"  type one of {KEYS}")
 
-    return place
+    return index
 
 
 def _ask_change() -> ReviewChange:

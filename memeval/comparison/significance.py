@@ -90,8 +90,8 @@ def letters_of(
         pairs = [pair for pair in combinations(group, 2) if may_be_compared(*pair)]
         different.difference_update(_alike_pairs(pairs, differences, scores))
 
-    place = {number: index for index, number in enumerate(ranked)}
-    apart = [(place[high], place[low]) for high, low in sorted(different)]
+    position = {number: index for index, number in enumerate(ranked)}
+    apart = [(position[high], position[low]) for high, low in sorted(different)]
     return dict(zip(ranked, compact_letters(len(ranked), apart), strict=True))
 
 

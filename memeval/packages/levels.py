@@ -281,12 +281,12 @@ class _Verifier:
         judged, unlike = 0, []
         rows = self.rows[run.key]
         records = {(record.repeat, record.question_id): record for record in self.records[run.key]}
-        for place, verdict in rows.verdicts.items():
-            answer, question = rows.answers[place], data.questions.get(verdict.id)
+        for key, verdict in rows.verdicts.items():
+            answer, question = rows.answers[key], data.questions.get(verdict.id)
             if verdict.verdict is None or question is None or answer.hypothesis is None:
                 continue
 
-            row = await judge_answer(judge, question, answer.hypothesis, records[place].metrics)
+            row = await judge_answer(judge, question, answer.hypothesis, records[key].metrics)
             if row.verdict is None or _DECISION(row.verdict) != _DECISION(verdict.verdict):
                 unlike.append(verdict.id)
 
@@ -355,8 +355,8 @@ def row_problems(package: Package, run: Run, rows: RunRows) -> Iterator[str]:
     for name, lines in row_lines(run.summary.identity["keys"], rows.written()).items():
         yield from unlike_lines(package, entry_of(run.key, name), chain.from_iterable(lines))
 
-    for place, verdict in rows.verdicts.items():
-        answer = rows.answers.get(place)
+    for key, verdict in rows.verdicts.items():
+        answer = rows.answers.get(key)
         if answer and not is_about(verdict, answer):
             name = one_line(verdict.id, 60)
             yield f"{run.key}: the verdict on {name} is about a different answer"
@@ -367,8 +367,8 @@ def unlike_lines(package: Package, entry: str, packed: Iterable[bytes]) -> Itera
     lines = (package.folder / "package" / entry).read_bytes().splitlines(keepends=True)
     if entry.endswith(INGESTS):
         # Memories have no order: runs of one package may share them.
-        places = {line: place for place, line in enumerate(lines)}
-        packed = sorted(packed, key=lambda line: places.get(line, len(lines)))
+        positions = {line: position for position, line in enumerate(lines)}
+        packed = sorted(packed, key=lambda line: positions.get(line, len(lines)))
 
     for number, (line, expected) in enumerate(zip_longest(lines, packed), start=1):
         if line != expected:

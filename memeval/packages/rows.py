@@ -75,7 +75,7 @@ class RunRows:
         """The rows of each file as they are written, not sealed yet."""
         written = {}
         for name, rows in self.files.items():
-            written[name] = {place: row.to_json() for place, row in rows.items()}
+            written[name] = {key: row.to_json() for key, row in rows.items()}
 
         return written
 
@@ -117,7 +117,7 @@ def row_lines(keys: Sequence[Json], written: Written) -> dict[str, list[list[byt
         files = lines[name] = []
         for number, repeat in enumerate(keys):
             header = {STAGES[name]: repeat[STAGES[name]], "seed": repeat["seed"]}
-            sealed = [sealed_line(header, row) for place, row in rows.items() if place[0] == number]
+            sealed = [sealed_line(header, row) for key, row in rows.items() if key[0] == number]
             files.append([sealed_line(header, {"header": header}), *sealed])
 
     return lines

@@ -214,10 +214,10 @@ class _Writer:
         """The rows of each file, cleaned; the verdicts refer to the cleaned answers."""
         clean: dict[str, dict[Place, Json]] = {}
         for name, file_rows in rows.written().items():
-            clean[name] = {place: _cleaned(self.cleaner, row) for place, row in file_rows.items()}
+            clean[name] = {key: _cleaned(self.cleaner, row) for key, row in file_rows.items()}
 
-        for place, answer in rows.answers.items():
-            row, verdict = clean[form.ANSWERS][place], clean[form.VERDICTS].get(place)
+        for key, answer in rows.answers.items():
+            row, verdict = clean[form.ANSWERS][key], clean[form.VERDICTS].get(key)
             if not texts and answer.seen is not None:
                 row["seen"] = {at: list(map(withheld, seen)) for at, seen in answer.seen.items()}
             if verdict is not None and row.get("hypothesis") != answer.hypothesis:

@@ -40,8 +40,8 @@ def titles_of(summaries: Sequence[RunSummary]) -> Titles:
     rows = []
     for summary in summaries:
         for row in summary.categories:
-            place = places.setdefault(summary.dataset, len(places))
-            order = (not row.headline, place, natural_order(row.category))
+            dataset_index = places.setdefault(summary.dataset, len(places))
+            order = (not row.headline, dataset_index, natural_order(row.category))
             rows.append((order, (summary.dataset, row.category, row.name)))
 
     rows.sort(key=itemgetter(0))

@@ -148,15 +148,15 @@ def _load(content: bytes, path: Path) -> Any:
             places: dict[str, str] = {}
             for key, _ in node.value:
                 name = str(key.value)
-                place = f"line {key.start_mark.line + 1}, column {key.start_mark.column + 1}"
+                location = f"line {key.start_mark.line + 1}, column {key.start_mark.column + 1}"
                 if name in places:
-                    where = f"in {places[name]} and in {place}"
+                    where = f"in {places[name]} and in {location}"
                     raise UserError(
                         f"prices: {path}: {one_line(name, 80)} occurs twice, {where}",
                         "keep one of them",
                     )
 
-                places[name] = place
+                places[name] = location
 
             return super().construct_mapping(node, deep)
 

@@ -162,9 +162,9 @@ def _longest_valid(is_one: Callable[[str], bool]) -> Callable[[str], int]:
 
     def end(value: str) -> int:
         ends = [mark.start() for mark in GROUP_END.finditer(value)]
-        for place in (len(value), *reversed(ends)):
-            if is_one(value[:place]):
-                return place
+        for length in (len(value), *reversed(ends)):
+            if is_one(value[:length]):
+                return length
 
         return 0
 

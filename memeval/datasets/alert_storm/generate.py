@@ -309,9 +309,9 @@ def _symptoms(
     ]
     kinds = list(symptoms)
     for number in range(count):
-        turn, place = divmod(number, len(reached))
+        turn, index = divmod(number, len(reached))
         port, kind = divmod(turn, len(kinds))
-        device, arrival = reached[place]
+        device, arrival = reached[index]
         name = kinds[kind]
         # The lost neighbour is seen as the trouble arrives; the other symptoms follow later.
         raised = arrival
@@ -347,11 +347,11 @@ def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iter
     # Each link gets one line first; the remaining lines are dealt at random.
     shares = [0] * len(flapping)
     for number in range(count):
-        place = number
+        index = number
         if number >= len(shares):
-            place = int(rng.random() * len(shares))
+            index = int(rng.random() * len(shares))
 
-        shares[place] += 1
+        shares[index] += 1
 
     for device, share in zip(flapping, shares, strict=True):
         times = sorted(int(rng.random() * length) for _ in range(share))

@@ -54,10 +54,10 @@ def network(kind: Topology, count: int, rng: Random) -> DeviceNetwork:
         roles, pairs = _spine_leaf(count)
     elif kind == "tree":
         roles = ["core", *["agg"] * BRANCHES, *["access"] * count][:count]
-        pairs = [((place - 1) // BRANCHES, place) for place in range(1, count)]
+        pairs = [((node - 1) // BRANCHES, node) for node in range(1, count)]
     else:
         roles = ["router"] * count
-        pairs = [(int(rng.random() * place), place) for place in range(1, count)]
+        pairs = [(int(rng.random() * node), node) for node in range(1, count)]
         pairs += [(int(rng.random() * count), int(rng.random() * count)) for _ in range(count // 4)]
 
     width = max(3, len(str(count)))
@@ -114,5 +114,5 @@ def _spine_leaf(count: int) -> tuple[list[str], list[tuple[int, int]]]:
     spines, leaves = max(2, count // 10), max(2, count * 3 // 10)
     roles = ["spine"] * spines + ["leaf"] * leaves + ["server"] * (count - spines - leaves)
     fabric = [(spine, leaf) for leaf in range(spines, spines + leaves) for spine in range(spines)]
-    servers = [(spines + place % leaves, place) for place in range(spines + leaves, count)]
+    servers = [(spines + node % leaves, node) for node in range(spines + leaves, count)]
     return roles, fabric + servers

@@ -104,7 +104,7 @@ class BeamJudge(ModelJudge):
         lines = list(map(str.strip, answer.split("\n")))
         free = list(range(len(question.rubric)))
         matches: list[int | None] = [None] * len(lines)
-        for place, line in enumerate(lines):
+        for position, line in enumerate(lines):
             # A blank line counts as a line, but needs no call to the model.
             if not line:
                 continue
@@ -114,7 +114,7 @@ class BeamJudge(ModelJudge):
                 if verdict.score is None:
                     return verdict
                 if verdict.score == 1:
-                    matches[place] = number
+                    matches[position] = number
                     free.remove(number)
                     break
 

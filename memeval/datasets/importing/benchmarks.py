@@ -83,7 +83,7 @@ def _question(question: EvalQuestion, case: EvalCase, dataset: Dataset) -> dict[
         fields["evidence"] = list(question.evidence)
     if question.choices:
         fields["choices"] = list(question.choices)
-        fields["answer"] = [question.choices[place] for place in question.right_choices]
+        fields["answer"] = [question.choices[position] for position in question.right_choices]
         fields["multi_select"] = question.multi_select
     if question.asked_at is not None:
         fields["time"] = question.asked_at.strftime("%Y-%m-%dT%H:%M:%S")

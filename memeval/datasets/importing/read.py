@@ -279,16 +279,16 @@ class _Reader(Struct):
 
     def _folder(self, file: SourceFile) -> str:
         """The name of the file's folder, made unique among the folders."""
-        name, place = str(PurePosixPath(file.name).parent), file.path.resolve()
+        name, folder = str(PurePosixPath(file.name).parent), file.path.resolve()
         if name == ".":
-            place = place.parent
-            name = place.name or file.stem
+            folder = folder.parent
+            name = folder.name or file.stem
 
         places = self.folders.setdefault(name, [])
-        if place not in places:
-            places.append(place)
+        if folder not in places:
+            places.append(folder)
 
-        number = places.index(place) + 1
+        number = places.index(folder) + 1
         return name if number == 1 else f"{name}-{number}"
 
     def _label(self, name: str) -> str:

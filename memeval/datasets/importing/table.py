@@ -211,9 +211,9 @@ def _columns(table: RawTable, user_columns: Mapping[str, str]) -> dict[str, int]
             "for a table of questions, name the columns question and answer",
         )
 
-    for field, place in columns.items():
-        if table.names.count(table.names[place]) > 1:
-            name = one_line(table.names[place], 100)
+    for field, position in columns.items():
+        if table.names.count(table.names[position]) > 1:
+            name = one_line(table.names[position], 100)
             raise UserError(
                 f"{table.path}: two columns are called '{name}': which is the {field}?",
                 "rename one of them",

@@ -145,8 +145,8 @@ class Incidents(NetOps):
     def _split(self, rows: list[Incident]) -> tuple[list[Incident], list[Incident]]:
         """The earlier and later rows. Incidents of the same second stay together, in the past."""
         last = rows[max(1, int(len(rows) * self.settings.history_share)) - 1].time
-        place = bisect_right(rows, last, key=lambda row: row.time)
-        return rows[:place], rows[place:]
+        split = bisect_right(rows, last, key=lambda row: row.time)
+        return rows[:split], rows[split:]
 
     @cached_property
     def _cases(self) -> list[EvalCase]:

@@ -182,9 +182,9 @@ class ReviewFile:
         if change.evidence is not None and change.evidence != _positions(read):
             names = dict(enumerate(turn_names(self._document.cases[case])))
             evidence = []
-            for place in dict.fromkeys(change.evidence):
-                name = names.get(place)
-                evidence.append(place if name is None else name)
+            for position in dict.fromkeys(change.evidence):
+                name = names.get(position)
+                evidence.append(position if name is None else name)
 
             changed["evidence"] = evidence
 

@@ -143,7 +143,7 @@ def _notes_field(sample: Fields, name: str) -> Mapping[str, Any]:
 def _observations(sample: Fields, session: Session, key: str) -> tuple[Observation, ...]:
     """The observations of a session, in the order of the first turn that each rests on."""
     by_speaker = _notes_field(sample, "observation").get(key) or {}
-    places = {turn.turn_id: place for place, turn in enumerate(session.turns)}
+    places = {turn.turn_id: number for number, turn in enumerate(session.turns)}
     observations = []
     try:
         for speaker, notes in by_speaker.items():

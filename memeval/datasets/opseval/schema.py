@@ -72,7 +72,7 @@ def _5g(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
     if not choices:
         rows.repair(row_id, "statement", f"no choices: given A {STATEMENT[0]} and B {STATEMENT[1]}")
 
-    listed = "\n".join(f"{chr(ord('A') + place)}: {choice}" for place, choice in enumerate(choices))
+    listed = "\n".join(f"{chr(ord('A') + index)}: {choice}" for index, choice in enumerate(choices))
     question = row.filled("question").strip()
     item = OpsEvalItem(
         row_id=row_id,

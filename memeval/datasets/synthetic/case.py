@@ -182,11 +182,11 @@ class Haystack(Struct):
         text = "" if due else self.talk.turn()
         cost, room = OVERHEAD + count_tokens(text), size - self.position - self._reserved_tokens
         if due or (self._waiting and cost > room):
-            statement, place = self._waiting.pop()
+            statement, key = self._waiting.pop()
             speaker, text = statement.speaker, statement.text
             cost = tokens_of_statement(self.speakers, statement)
             self._reserved_tokens -= cost
-            self._positions[place] = StatementPosition(
+            self._positions[key] = StatementPosition(
                 turn_id=turn_id, time=time, position=self.position
             )
         elif cost > room:

@@ -56,7 +56,7 @@ def differing_packages(
 
     Raises `UserError` if records can't be read.
     """
-    order = {row.key: place for place, row in enumerate(table.rows)}
+    order = {row.key: position for position, row in enumerate(table.rows)}
     best: dict[str, dict[str, BoardEntry]] = {}
     for entry in sorted(entries, key=lambda entry: order[entry.run.key]):
         if entry.run.valid and entry.run.metrics.get("accuracy") is not None:

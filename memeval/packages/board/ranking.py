@@ -72,8 +72,8 @@ def rank_runs(
     if len(cliques) > MOST_GROUPS:
         return RankGroups(tuple(letters), (*remarks, f"More than {MOST_GROUPS} rank groups"))
 
-    place = {number: index for index, number in enumerate(order)}
-    groups = [frozenset(map(place.__getitem__, clique)) for clique in cliques]
+    position = {number: index for index, number in enumerate(order)}
+    groups = [frozenset(map(position.__getitem__, clique)) for clique in cliques]
     for number, text in zip(order, letters_by_item(len(order), groups), strict=True):
         letters[number] = text
 

@@ -159,8 +159,8 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         if shared is None or not memory.saved:
             return
 
-        place = shared.url, self.folder
-        if only_missing and place in _uploaded:
+        target = shared.url, self.folder
+        if only_missing and target in _uploaded:
             return
 
         try:
@@ -171,7 +171,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
             await memory.watched.close()
             raise
 
-        _uploaded.add(place)
+        _uploaded.add(target)
 
     async def _load(self, case_id: str) -> Memory | None:
         folder = memory_path(self.cell, case_id, self.seed)

@@ -249,8 +249,8 @@ def draw_contents(axes: Axes, panel: Panel) -> None:
         draw_intervals(axes, marks, panel)
 
     for words in panel.words:
-        place = panel.at(words.x, words.y)
-        axes.text(*place, words.text, ha="center", fontsize=8, color=words.colour)
+        position = panel.at(words.x, words.y)
+        axes.text(*position, words.text, ha="center", fontsize=8, color=words.colour)
 
     for mark in panel.marks:
         if panel.has_rows and mark.text:

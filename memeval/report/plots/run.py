@@ -100,11 +100,11 @@ def positions_plot(matrix: Confusion, name: str) -> Plot:
 
     total = sum(map(sum, rows))
     ticks: dict[float, str] = {}
-    for place, chosen in enumerate(zip(*rows, strict=True)):
-        at: float = place
-        header = str(place)
-        if place == size:
-            header, at = UNPARSED, place + 0.35
+    for position, chosen in enumerate(zip(*rows, strict=True)):
+        at: float = position
+        header = str(position)
+        if position == size:
+            header, at = UNPARSED, position + 0.35
 
         ticks[at] = f"{header}\n{share(sum(chosen), total)} %"
 

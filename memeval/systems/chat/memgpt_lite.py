@@ -55,7 +55,7 @@ class MemGptLite(IndexedSystem[FusedIndex]):
         # The archive is older than the core.
         shown = [self.chunks[position].text for position in positions]
         shown += [chunk.text for chunk in core]
-        places = {position: place for place, position in enumerate(positions)}
+        places = {position: index for index, position in enumerate(positions)}
         ranks = [places[position] for position, _ in chosen]
         order = [*ranks, *latest_first(len(shown))[: len(core)]]
         reply = await self.parts.reader.answer(query, shown, order=order)
