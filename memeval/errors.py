@@ -58,9 +58,9 @@ def require_library(module: str, needed: str, extra: str) -> None:
     `needed` is the message, such as `system=mcp needs the mcp library`; `extra` is the extra of
     memeval's own package that installs it.
     """
-    found = find_spec(module)
+    spec = find_spec(module)
     # A folder of that name, such as wandb leaves, looks like a package without a file.
-    if found is None or found.origin is None:
+    if spec is None or spec.origin is None:
         hint = f"install it:  pip install 'memeval-bench[{extra}]'"
         raise UserError(f"{needed}, which is not installed", hint)
 

@@ -252,8 +252,8 @@ def table(
         )
 
     chosen = select_runs(words, last).chosen
-    for found in chosen:
-        check_records(found)
+    for run in chosen:
+        check_records(run)
 
     content = paper_table(
         chosen, _names(columns), rows=_names(rows), caption=caption, label=label, force=force
@@ -293,15 +293,15 @@ def explain(run: Run | str | Path, claim: str) -> Explanation:
     from memeval.comparison.claims.reading import find_figure, load_claims
 
     published, figure = find_figure(claim, load_claims())
-    found, known = select_run(run, "explain")
-    if found.summary.dataset != published.dataset:
+    selected, known = select_run(run, "explain")
+    if selected.summary.dataset != published.dataset:
         raise UserError(
-            f"claim {published.name} is about {published.dataset}, but run {found.key} is about "
-            f"{one_line(found.summary.dataset)}",
-            f"claims about it:  python -m memeval claims {found.key}",
+            f"claim {published.name} is about {published.dataset}, but run {selected.key} is about "
+            f"{one_line(selected.summary.dataset)}",
+            f"claims about it:  python -m memeval claims {selected.key}",
         )
 
     (match,) = [
-        claimed for claimed in match_claim(published, found.summary) if claimed.figure == figure
+        claimed for claimed in match_claim(published, selected.summary) if claimed.figure == figure
     ]
-    return explain_match(match, found, known)
+    return explain_match(match, selected, known)

@@ -57,25 +57,25 @@ def export(
     if to == WANDB:
         require_library("wandb", "export --to wandb needs the wandb library", "wandb")
 
-    found = run if isinstance(run, Run) else select_run(run, "export")[0]
-    check_records(found)
-    folder = outputs_dir() / "exports" / found.key / to
+    selected = run if isinstance(run, Run) else select_run(run, "export")[0]
+    check_records(selected)
+    folder = outputs_dir() / "exports" / selected.key / to
     if output is not None:
         folder = Path(output)
         is_empty = folder.is_dir() and not any(folder.iterdir())
         if folder.exists() and not is_empty:
             raise UserError(f"{one_line(folder)} is not an empty folder", "use:  a new folder")
 
-    terms = terms_of(found.summary)
+    terms = terms_of(selected.summary)
     has_texts = with_texts or terms.allows_texts
-    rows = list(export_rows(found, with_texts=has_texts))
+    rows = list(export_rows(selected, with_texts=has_texts))
     with writing(folder):
         if to == INSPECT:
-            _replace(folder, lambda part: write_inspect(found, rows, terms, part))
+            _replace(folder, lambda part: write_inspect(selected, rows, terms, part))
         elif to == HF:
-            _replace(folder, lambda part: write_hf(found, rows, terms, part, texts=has_texts))
+            _replace(folder, lambda part: write_hf(selected, rows, terms, part, texts=has_texts))
         else:
-            _write_in_place(folder, lambda part: write_wandb(found, rows, terms, part))
+            _write_in_place(folder, lambda part: write_wandb(selected, rows, terms, part))
 
     return Export(folder=folder, tool=to, has_texts=has_texts, terms=terms)
 

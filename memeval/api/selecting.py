@@ -198,9 +198,9 @@ def load_runs(
     """
     start = earliest_time(since)
     problems: list[str] = []
-    found = finished_runs(outputs_dir() / "runs", problems.append)
+    runs = finished_runs(outputs_dir() / "runs", problems.append)
     for problem in problems:
         warnings.warn(problem, RuntimeWarning, stacklevel=2)
 
     filters = Filters(sweep=sweep, dataset=dataset, since=start)
-    return [FinishedRun(run.folder, run.summary) for run in found if filters.match(run)]
+    return [FinishedRun(run.folder, run.summary) for run in runs if filters.match(run)]

@@ -63,7 +63,6 @@ class Agreement(Struct, frozen=True):
     """Keys of the runs without a verdict, such as those of `stages=retrieve`."""
 
     def to_json(self) -> dict[str, Any]:
-        """The agreement as plain JSON."""
         content = as_plain(self)
         for pair, agreement in zip(content["pairs"], self.pairs, strict=True):
             pair["count"] = agreement.count

@@ -116,7 +116,6 @@ def raise_problems(path: Path, problems: list[str]) -> None:
 
 
 def _row(where: str, content: Mapping[str, Any]) -> LabelRow | str:
-    """The row, or a description of its mistake."""
     texts = {}
     for name in ("run", "question_id", "answer_id", "kind", "judge", "judge_key"):
         value = content.get(name)

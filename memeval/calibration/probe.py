@@ -86,7 +86,6 @@ class ProbeResult:
     """
 
     def to_json(self) -> dict[str, Any]:
-        """The result as plain JSON."""
         return {
             "judge": self.judge.shown,
             "judge_key": self.judge.digest,

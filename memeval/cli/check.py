@@ -223,14 +223,14 @@ async def _measure_lags(cell: Cell, facts: int, is_verbose: bool) -> bool:
             if is_verbose:
                 _print_exchanges(exchanges)
 
-    found = [lag.seconds for lag in lags if lag.seconds is not None]
+    seconds = [lag.seconds for lag in lags if lag.seconds is not None]
     spread = ""
-    if found:
-        ends = f"{min(found):.2f} to {max(found):.2f} s"
-        spread = f"; lag from write to read: median {median(found):.2f} s, {ends}"
+    if seconds:
+        ends = f"{min(seconds):.2f} to {max(seconds):.2f} s"
+        spread = f"; lag from write to read: median {median(seconds):.2f} s, {ends}"
 
-    print(f"\n{cell.system_name}: {len(found)} of {facts} facts found{spread}")
-    return len(found) == facts
+    print(f"\n{cell.system_name}: {len(seconds)} of {facts} facts found{spread}")
+    return len(seconds) == facts
 
 
 def _print_exchanges(lines: Sequence[str]) -> None:

@@ -125,12 +125,12 @@ def _print_group(name: str, folders: Sequence[str]) -> None:
 def _print_plugin(group: str, name: str) -> None:
     """Prints an option of a package; if it can't be used, the reason on the same line."""
     try:
-        found = plugin(group, name)
-        assert found is not None, "a plug-in has a package"
-        if found.file is not None:
-            summary, fields = _summary(found.file), []
+        part = plugin(group, name)
+        assert part is not None, "a plug-in has a package"
+        if part.file is not None:
+            summary, fields = _summary(part.file), []
             if group != SWEEP:
-                fields = _fields(found.file, skip=(group,))
+                fields = _fields(part.file, skip=(group,))
         else:
             # Imported here: Hydra takes longer to import than `--help` may take.
             from memeval.config.served import describe, served_fields
@@ -141,12 +141,12 @@ def _print_plugin(group: str, name: str) -> None:
                     shown = json.dumps(value).strip('"')
                     fields.append(f"{field}={shown}")
 
-            summary = describe(group, found)
+            summary = describe(group, part)
     except UserError as error:
         _print_entry(f"     {name:<16} {error}")
         return
 
-    _print_entry(f"     {name:<16} {' '.join(filter(None, [summary, f'({found.package})']))}")
+    _print_entry(f"     {name:<16} {' '.join(filter(None, [summary, f'({part.package})']))}")
     for field in fields:
         _print_field(f"{group}.{field}")
 

@@ -31,14 +31,14 @@ PARSER = Parser.of("history", USAGE)
 def show_history(arguments: Sequence[str]) -> int:
     """Prints a line per version and the real changes, and draws the figures."""
     options = PARSER.parse_intermixed_args(list(arguments))
-    found = history(*options.words, metric=options.metric, last=options.last)
-    for line in found.sentences:
+    shown = history(*options.words, metric=options.metric, last=options.last)
+    for line in shown.sentences:
         print_folded(line)
 
     print()
-    print("\n".join(align(rows(found))))
+    print("\n".join(align(rows(shown))))
     if not options.no_plots:
-        print(f"plot: {draw(found)}")
+        print(f"plot: {draw(shown)}")
 
     return 0
 

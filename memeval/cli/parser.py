@@ -55,9 +55,9 @@ class Parser(argparse.ArgumentParser):
         exclusive = None
         for line in filter(None, re.split(r"\n(?=\S)", arguments.strip())):
             head, _, text = re.sub(r"\n\s+", " ", line).partition("  ")
-            found = _NAMES.fullmatch(head)
-            assert found is not None, f"not an argument: {head}"
-            names, mark, value = found["names"].split(), found["mark"], found["value"]
+            match = _NAMES.fullmatch(head)
+            assert match is not None, f"not an argument: {head}"
+            names, mark, value = match["names"].split(), match["mark"], match["value"]
             settings = {**_value_of(value), **_kind_of(names[0], mark, value)}
             add: Callable[..., Any] = self.add_argument
             if mark == "|":

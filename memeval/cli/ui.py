@@ -223,8 +223,8 @@ def experiments(page: str) -> list[tuple[str, str]]:
     from memeval.tracking.view import VIEW
 
     api = f"{page}/api/2.0/mlflow"
-    found = requests.post(f"{api}/experiments/search", json={"max_results": 100}, timeout=30).json()
-    rows = [row for row in found.get("experiments", []) if row["name"] != "Default"]
+    reply = requests.post(f"{api}/experiments/search", json={"max_results": 100}, timeout=30).json()
+    rows = [row for row in reply.get("experiments", []) if row["name"] != "Default"]
     newest: Any = {
         "experiment_ids": [row["experiment_id"] for row in rows],
         "order_by": ["attributes.start_time DESC"],

@@ -288,8 +288,8 @@ def _suggestion(word: str, known: Sequence[Run]) -> str:
     # Similarity misses a short word within a long name.
     holding = [name for name in shown if word.strip() and word.strip() in name]
     near = [*holding, *get_close_matches(word, shown, n=3, cutoff=0.5)]
-    found = list(dict.fromkeys(map(shown.__getitem__, near)))[:3]
-    return f" Did you mean: {', '.join(found)}?" if found else ""
+    suggestions = list(dict.fromkeys(map(shown.__getitem__, near)))[:3]
+    return f" Did you mean: {', '.join(suggestions)}?" if suggestions else ""
 
 
 def earliest_time(since: datetime | timedelta | str | None) -> datetime | None:

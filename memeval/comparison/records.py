@@ -143,7 +143,6 @@ class Refusal:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The reasons in words."""
         return tuple(note.text for note in self.notes)
 
     @property

@@ -24,7 +24,6 @@ class AskedQuestion(Struct, frozen=True):
     category_name: str
     gold: tuple[str, ...]
     text: str = ""
-    """Text of the question."""
     weight: float = 1.0
     """Number of questions of its category that it represents in a sample."""
 

@@ -367,11 +367,11 @@ def larger_data(result: ClusteredDifference, unit: str) -> str:
         return ""
 
     most = 1.0 if unit == POINTS.name else None
-    found = more_clusters(result.largest_error, result.groups, most=most)
-    if found is None:
+    enough = more_clusters(result.largest_error, result.groups, most=most)
+    if enough is None:
         return ""
 
-    return f"; {found[0]:,} would show about {figure(found[1], unit)} {_word(unit)}"
+    return f"; {enough[0]:,} would show about {figure(enough[1], unit)} {_word(unit)}"
 
 
 def _too_few(result: ClusteredDifference) -> str:

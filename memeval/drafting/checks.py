@@ -112,17 +112,17 @@ class Checker:
         self, question: EvalQuestion, results: dict[str, str]
     ) -> Reason | None:
         query = OracleQuery(text=question.text, asked_at=question.asked_at)
-        found: set[tuple[str, ...]] = set()
+        retrieved: set[tuple[str, ...]] = set()
         with metered(Ledger(scope=question.question_id)) as ledger:
             for name in RANKINGS:
                 system = await self._memory(name)
                 assert isinstance(system, RecallSystem)
                 ranked = await await_value(system.recall(query, BEST))
                 for result in ranked[:BEST]:
-                    found.add(result.turn_ids)
+                    retrieved.add(result.turn_ids)
 
         self.usages += ledger.usages
-        shown = [chunk.text for chunk in self._chunks if chunk.turn_ids in found]
+        shown = [chunk.text for chunk in self._chunks if chunk.turn_ids in retrieved]
         for vote in range(VOTES):
             with metered(Ledger(scope=question.question_id)) as ledger:
                 reply = await self._reader(vote).answer(query, shown)

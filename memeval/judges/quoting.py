@@ -86,7 +86,7 @@ def squeeze(text: str) -> str:
 @lru_cache(maxsize=64)
 def forms(text: str) -> tuple[str, ...]:
     """Text in plain letters, unchanged and after each round of unescaping."""
-    found = {plain_letters(text): None}
+    distinct = {plain_letters(text): None}
     for _ in range(ROUNDS):
         if text.isascii() and not _MAY_ESCAPE.search(text):
             break
@@ -96,9 +96,9 @@ def forms(text: str) -> tuple[str, ...]:
             break
 
         text = decoded
-        found[plain_letters(text)] = None
+        distinct[plain_letters(text)] = None
 
-    return tuple(found)
+    return tuple(distinct)
 
 
 def _unescaped(text: str) -> str:

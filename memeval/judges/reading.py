@@ -137,11 +137,11 @@ def read_yes(
 
     data = QuotableTexts(answer, tuple(quotable))
     parts = spoken_parts(reply, data)
-    found = {_word_in(part, words, cut=cut) for part in parts} - {None}
-    if len(found) != 1 or _repeats_answer(parts[0], answer):
+    stated = {_word_in(part, words, cut=cut) for part in parts} - {None}
+    if len(stated) != 1 or _repeats_answer(parts[0], answer):
         return None
 
-    (word,) = found
+    (word,) = stated
     if word and has_word(word, data.texts) and _continues(parts[0], word):
         return None
     if word != words[0]:
@@ -177,11 +177,11 @@ def _read_verdict(
     verdict. For a verdict against the answer, the reply is also read without its quotations.
     """
     parts = spoken_parts(reply, data)
-    found = list(map(read, parts))
-    verdicts = {verdict for verdict in found if verdict is not None}
+    read_parts = list(map(read, parts))
+    verdicts = {verdict for verdict in read_parts if verdict is not None}
     if len(verdicts) == 1:
         (verdict,) = verdicts
-        return None if favours(verdict) and found[0] is None else verdict
+        return None if favours(verdict) and read_parts[0] is None else verdict
     if verdicts or not parts or any(map(only_object, parts)):
         return None
 

@@ -23,8 +23,8 @@ _ADDED: dict[str, Metric] = {}
 
 def metrics() -> Mapping[str, Metric]:
     """All metrics by name: memeval's own, those of packages, and those that were added."""
-    found = tuple(chain.from_iterable(plugins(METRIC).values()))
-    return {**_built_in(), **_package_metrics(found), **_ADDED}
+    from_packages = tuple(chain.from_iterable(plugins(METRIC).values()))
+    return {**_built_in(), **_package_metrics(from_packages), **_ADDED}
 
 
 @cache
@@ -38,13 +38,13 @@ def _built_in() -> dict[str, Metric]:
 
 
 @cache
-def _package_metrics(found: tuple[Plugin, ...]) -> dict[str, Metric]:
+def _package_metrics(from_packages: tuple[Plugin, ...]) -> dict[str, Metric]:
     """The metrics that were found in packages.
 
     Every command needs them: a metric that can't be loaded is left out and reported on one line.
     """
     brought: dict[str, Metric] = {}
-    for name in sorted({plugin.name for plugin in found}):
+    for name in sorted({plugin.name for plugin in from_packages}):
         try:
             metric = METRICS.load_object(name)
             _check(metric, [*_built_in().values(), *brought.values()])

@@ -38,7 +38,6 @@ MOST_KNOWN = 4
 
 class PackagedData(Struct, frozen=True):
     config: RunConfig
-    """The config of the run."""
     dataset: Dataset
     loaded: LoadedDataset
     cases: dict[str, EvalCase]
@@ -178,8 +177,8 @@ def _with_values(row: AnswerRow, question: EvalQuestion) -> AnswerRow:
 
     values = {withheld(value): value for value in question.traces.values}
     seen = {}
-    for depth, found in row.seen.items():
-        seen[depth] = tuple(values.get(value, value) for value in found)
+    for depth, seen_values in row.seen.items():
+        seen[depth] = tuple(values.get(value, value) for value in seen_values)
 
     return replace(row, seen=seen)
 

@@ -251,11 +251,11 @@ def _commit_of(path: Path) -> Json | None:
         return "" if done.returncode else done.stdout.decode(errors="replace").strip()
 
     content = git("hash-object", str(path.resolve()))
-    found = git("log", "--format=%H %cI", "--reverse", f"--find-object={content}", "--", path.name)
-    if not content or not found:
+    log = git("log", "--format=%H %cI", "--reverse", f"--find-object={content}", "--", path.name)
+    if not content or not log:
         return None
 
-    commit, _, date = found.splitlines()[0].partition(" ")
+    commit, _, date = log.splitlines()[0].partition(" ")
     return {"commit": commit, "date": date}
 
 

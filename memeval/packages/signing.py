@@ -39,12 +39,12 @@ def signer_of(content: bytes, signature: bytes, allowed_signers: Path | None) ->
             return None
 
         named = ["-f", str(allowed_signers), "-s", str(file)]
-        found = _run(["-Y", "find-principals", *named], content).splitlines()
-        if not found:
+        principals = _run(["-Y", "find-principals", *named], content).splitlines()
+        if not principals:
             raise UserError("the signer is not in the file of allowed signers")
 
-        _run(["-Y", "verify", *named, "-n", NAMESPACE, "-I", found[0]], content)
-        return one_line(found[0], 200)
+        _run(["-Y", "verify", *named, "-n", NAMESPACE, "-I", principals[0]], content)
+        return one_line(principals[0], 200)
 
 
 def _run(arguments: Sequence[str], content: bytes) -> str:

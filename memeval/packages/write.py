@@ -294,7 +294,6 @@ def _row_digests(
 
 
 def _cleaned(cleaner: Cleaner, row: Json) -> Json:
-    """A row or a record, cleaned for sharing."""
     cleaned = {}
     for name, value in row.items():
         clean = cleaner.clean_own if name in _TEXT_FREE_MEMBERS else cleaner.clean_data

@@ -129,7 +129,6 @@ class Calibration(Struct, frozen=True):
         return read_as({old.get(name, name): value for name, value in content.items()}, cls)
 
     def to_json(self) -> Json:
-        """The calibration as plain JSON."""
         return as_plain(self)
 
 

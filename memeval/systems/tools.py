@@ -60,7 +60,7 @@ def search_tool(search: Search, limit: int) -> Tool:
     """The standard tool of a memory that ranks chunks; `limit` of them are shown by default."""
 
     def search_memory(query: str, limit: int = limit) -> ToolResult | Awaitable[ToolResult]:
-        return _apply(search(Query(query), limit), lambda found: _show(found, limit))
+        return _apply(search(Query(query), limit), lambda results: _show(results, limit))
 
     return Tool(
         name="search_memory",
@@ -161,8 +161,8 @@ def _report_count(items: int | None, verb: str) -> ToolResult:
     return ToolResult(f"{verb}: {counted(items, 'entry', 'entries')}.")
 
 
-def _show(found: Sequence[Retrieved], limit: int) -> ToolResult:
-    shown = tuple(chunk for chunk in found[:limit] if chunk.text.strip())
+def _show(results: Sequence[Retrieved], limit: int) -> ToolResult:
+    shown = tuple(chunk for chunk in results[:limit] if chunk.text.strip())
     text = "\n".join(chunk.text for chunk in shown)
     return ToolResult(text=text or "Nothing was found.", retrieved=shown)
 

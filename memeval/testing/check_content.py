@@ -77,11 +77,11 @@ async def dates_are_kept(sut: SystemUnderTest) -> None:
 
 async def turn_ids_are_true(sut: SystemUnderTest) -> None:
     text_of_turn = {chunk.turn_ids[0]: chunk.content.split(": ", 1)[1] for chunk in sample_chunks()}
-    found = list(retrieved_in(await sut.ask_all(await sut.fill_system())))
-    if not turn_ids_of(found):
+    chunks = list(retrieved_in(await sut.ask_all(await sut.fill_system())))
+    if not turn_ids_of(chunks):
         raise NotShownError("no result came with turn ids")
 
-    for chunk in found:
+    for chunk in chunks:
         for turn in chunk.turn_ids:
             expect(turn in text_of_turn, f"turn id '{one_line(turn, 60)}'", "ids of stored turns")
             expect(

@@ -25,11 +25,11 @@ FIRST, SECOND = (*MARKS["s1"], *MARKS["s2"]), MARKS["s3"]
 
 async def reset_isolates_cases(sut: SystemUnderTest) -> None:
     used = await sut.fill_system(case=sample_case("first", ("s1", "s2")))
-    found = await sut.finds_any(used, *FIRST)
+    is_found = await sut.finds_any(used, *FIRST)
     await sut.ingest(used, sample_case("second", ("s3",)))
     _expect_nothing_of(await sut.ask_all(used), ("s1", "s2"), "after a reset")
     await _expect_no_marks(sut, used, FIRST, "after a reset")
-    if _searches(sut, used) and not found:
+    if _searches(sut, used) and not is_found:
         raise NotShownError("it did not find the facts before the reset")
 
 
@@ -64,22 +64,22 @@ async def users_do_not_mix(sut: SystemUnderTest) -> None:
         chunks += [replace(chunk, user=user) for chunk in own_chunks]
 
     await ingest(memory, chunks, (), 0)
-    found = {user: await _marks_of(memory, user) for user in users}
+    marks = {user: await _marks_of(memory, user) for user in users}
     for user, facts, others in (("user-1", FIRST, SECOND), ("user-2", SECOND, FIRST)):
-        seen_of_others = found[user].intersection(others)
+        seen_of_others = marks[user].intersection(others)
         expect(
             not seen_of_others,
             f"{quoted(sorted(seen_of_others))}, which another user said, was found",
             "only what the user said who asks",
         )
-        if not found[user].intersection(facts):
+        if not marks[user].intersection(facts):
             raise NotShownError(f"{user} did not find what was said by {user} either")
 
     request = ForgetRequest(words="Forget it.", about=SECOND[0], user="user-1")
     if await memory.call("forget", request) is not None:
         kept = await _marks_of(memory, "user-2")
         expect(
-            kept == found["user-2"],
+            kept == marks["user-2"],
             f"'{SECOND[0]}' of one user is gone, as another one wanted it forgotten",
             "what another user said stays",
         )
@@ -104,8 +104,8 @@ async def _expect_no_marks(
     sut: SystemUnderTest, memory: Opened, marks: Sequence[str], where: str
 ) -> None:
     for mark in marks:
-        found = await sut.finds_any(memory, mark)
-        expect(not found, f"'{mark}', which was said in another case, was found {where}", "nothing")
+        leaks = await sut.finds_any(memory, mark)
+        expect(not leaks, f"'{mark}', which was said in another case, was found {where}", "nothing")
 
 
 def _expect_nothing_of(answers: Sequence[Answer], sessions: Sequence[str], where: str) -> None:

@@ -90,7 +90,6 @@ class CheckResult:
 
     @property
     def line(self) -> str:
-        """The outcome on one line, for display."""
         reason = self.seen
         if self.expected:
             reason += f"; expected: {self.expected}"

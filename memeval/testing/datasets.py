@@ -207,7 +207,6 @@ class DatasetContract(DamagedFiles):
 
 
 def questions_of(cases: Iterable[EvalCase]) -> list[EvalQuestion]:
-    """The questions of all cases, in order."""
     questions: list[EvalQuestion] = []
     for case in cases:
         questions += case.questions

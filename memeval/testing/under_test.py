@@ -245,7 +245,6 @@ async def discard(memory: Opened) -> None:
 
 
 def prompt_texts(prompts: Iterable[tuple[Role, Prompt]]) -> list[str]:
-    """The messages of all prompts."""
     texts: list[str] = []
     for _, prompt in prompts:
         texts += [str(message["content"]) for message in prompt.messages()]

@@ -21,8 +21,8 @@ def find_earlier(client: MlflowClient, home: str, run_key: str) -> list[Run]:
     Other homes may log the same cell to the same store.
     """
     query = f"tags.`{RUN_KEY}` = '{run_key}' and tags.`{ORIGIN}` = '{home}'"
-    found = search_everywhere(client, query)
-    return sorted(found, key=lambda run: int(run.info.start_time or 0))
+    runs = search_everywhere(client, query)
+    return sorted(runs, key=lambda run: int(run.info.start_time or 0))
 
 
 def search_everywhere(client: MlflowClient, query: str) -> Iterator[Run]:

@@ -76,9 +76,9 @@ def _logged_url(
 ) -> str | None:
     """The URL of a folder's run; None if something is left to log."""
     run_id = read_tracked(folder).get(store.name)
-    found = connection.execute(_RUN, (run_id,)).fetchone()
+    row = connection.execute(_RUN, (run_id,)).fetchone()
     home = read_home_id(folder.resolve().parent.parent / HOME_FILE)
-    if found is None or home is None:
+    if row is None or home is None:
         return None
 
     try:
@@ -86,7 +86,7 @@ def _logged_url(
     except (OSError, ValueError, RecursionError):
         return None
 
-    experiment_id, experiment = found
+    experiment_id, experiment = row
     tags = dict(connection.execute(_TAGS, (run_id,)))
     metrics = dict(connection.execute(_METRICS, (run_id,)))
     is_ours = tags.get(ORIGIN) == home and tags.get(RUN_KEY) == summary.run_key

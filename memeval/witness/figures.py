@@ -159,6 +159,6 @@ def compare_pairs(
     runs: Sequence[Mapping[str, ScoredQuestion]], pairs: Sequence[tuple[int, int]]
 ) -> list[tuple[PairedDifference | None, float | None]]:
     """The difference of each pair of runs (by position), and its p adjusted over all pairs."""
-    found = [difference(runs[first], runs[second]) for first, second in pairs]
-    ps = iter(adjusted_ps([pair.sums for pair in filter(None, found)]))
-    return [(pair, None if pair is None else max(next(ps), pair.p)) for pair in found]
+    pairs_found = [difference(runs[first], runs[second]) for first, second in pairs]
+    ps = iter(adjusted_ps([pair.sums for pair in filter(None, pairs_found)]))
+    return [(pair, None if pair is None else max(next(ps), pair.p)) for pair in pairs_found]

@@ -220,27 +220,27 @@ def _by_rules(answers: RunScores, run: Run, judged: Container[str]) -> Iterator[
 def _other_judges(run: Run, known: Sequence[Run]) -> dict[str, Run]:
     """For each other judge, the latest finished run that judged the same answers."""
     digest = run.summary.files.get(HYPOTHESES_FILE)
-    found = {}
+    by_judge = {}
     for other in known:
         judge = other.summary.judge
         is_same = digest is not None and other.summary.files.get(HYPOTHESES_FILE) == digest
         if is_same and judge is not None and not is_same_judge(run.summary.judge, judge):
-            found[judge_shown(judge)] = other
+            by_judge[judge_shown(judge)] = other
 
-    return found
+    return by_judge
 
 
 def _by_other_runs(
     match: Match, run: Run, answers: RunScores, known: Sequence[Run]
 ) -> Iterator[Effect]:
     """Effects in the latest finished run that differs in only one part, per part and its values."""
-    found: dict[tuple[DifferingPart, str], Run] = {}
+    differing: dict[tuple[DifferingPart, str], Run] = {}
     for other in known:
         part = _only_part(run, other)
         if part is not None and is_same_judge(run.summary.judge, other.summary.judge):
-            found[part, _describe_params(run, other)] = other
+            differing[part, _describe_params(run, other)] = other
 
-    for (part, text), other in found.items():
+    for (part, text), other in differing.items():
         yield from _paired_effect(part, f"{text} (run {other.key})", answers, _values(match, other))
 
 

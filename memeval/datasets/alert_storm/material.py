@@ -87,7 +87,6 @@ class StormMaterial(Struct, frozen=True, dict=True):
 
 
 def _lines_by(field: str, lines: Iterable[ShownAlert]) -> dict[Any, list[ShownAlert]]:
-    """The lines by a field of their alerts."""
     return group((getattr(line.alert, field), line) for line in lines)
 
 

@@ -75,7 +75,6 @@ class BeamJudge(ModelJudge):
     async def _judge_item(
         self, question: EvalQuestion, item: str, answer: str, tried: int
     ) -> Verdict:
-        """The model's verdict on an answer for one item."""
         template = self._template.parts[ITEM]
         prompt = self._prompt(replace(question, gold=(item,)), answer, template)
         # The prompt does not show the question.

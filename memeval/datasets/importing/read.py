@@ -174,9 +174,9 @@ class _Reader(Struct):
         Raises `UserError` for none or several, for no message, and for settings of another format.
         """
         if len(self.forms) > 1:
-            found = "; ".join(f"{path}: {FORMS[name].title}" for name, path in self.forms.items())
+            formats = "; ".join(f"{path}: {FORMS[name].title}" for name, path in self.forms.items())
             raise UserError(
-                f"the files have several formats ({found}).", "import each of them separately"
+                f"the files have several formats ({formats}).", "import each of them separately"
             )
         if not self.forms and self.unknown:
             raise UserError(

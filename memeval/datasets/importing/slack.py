@@ -43,8 +43,8 @@ def read_names(users: Sequence[Any], log: ImportLog) -> dict[str, str]:
 
         profile = as_dict(user.get("profile"))
         given = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"))
-        found = filter(None, map(key_of, (*given, user.get("name"))))
-        names[key_of(user["id"])] = next(found, key_of(user["id"]))
+        user_names = filter(None, map(key_of, (*given, user.get("name"))))
+        names[key_of(user["id"])] = next(user_names, key_of(user["id"]))
 
     # Two people with the same name stay distinct.
     shared = Counter(names.values())

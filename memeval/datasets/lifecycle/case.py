@@ -346,9 +346,9 @@ class CaseBuilder:
             EvalOperation(OperationKind.FORGET, session_id(WISHES), forget=forget, values=values),
         )
         traces = Traces(kind=kind, deleted=values, probes=(*values, fact.sentence))
-        found = {"form": form, "asked": asked, **(facets or {})}
+        all_facets = {"form": form, "asked": asked, **(facets or {})}
         text = self.fill(template, fact)
-        self._add_question(kind, fact, text=text, traces=traces, facets=found, after=after)
+        self._add_question(kind, fact, text=text, traces=traces, facets=all_facets, after=after)
 
     def _add_expiry_and_injection(self) -> None:
         """Adds a value that expires, and a stored text with instructions."""

@@ -98,7 +98,6 @@ def rank_of(summary: RunSummary) -> int:
 
 
 def system_of(summary: RunSummary) -> str:
-    """The name of a run's system."""
     return str(summary.params.get("system"))
 
 

@@ -40,7 +40,6 @@ class SourceSentence(Struct, frozen=True):
 
 
 def entries(chunks: Iterable[str]) -> Iterator[SourceSentence]:
-    """The sentences of the chunks, in order."""
     for chunk in chunks:
         heads = list(_heads(chunk))
         for sentence in read_chunk(chunk):

@@ -93,9 +93,9 @@ def candidates(question: ParsedQuestion, context: ContextIndex, ranking: Ranking
     )
 
 
-def scores(found: Candidates) -> Vector:
+def scores(candidates: Candidates) -> Vector:
     """The score of each candidate; only the order and the differences of scores are meaningful."""
-    result: Vector = found.features @ _VECTOR
+    result: Vector = candidates.features @ _VECTOR
     return result
 
 

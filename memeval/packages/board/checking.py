@@ -78,8 +78,8 @@ def check_packages(
     # Not forked: threads may be running, such as numpy's.
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         try:
-            for found in pool.map(check, paths):
-                yield _sharing_questions(found, known)
+            for outcome in pool.map(check, paths):
+                yield _sharing_questions(outcome, known)
         except BrokenProcessPool as error:
             raise WorldError(
                 "board: a process that checked packages was killed",

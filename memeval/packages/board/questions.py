@@ -118,6 +118,5 @@ def _outcome(record: Record) -> str:
 
 
 def _text(text: str) -> str:
-    """Text that is fit for publication."""
     clean = redacted(text[: 2 * LONGEST_TEXT])
     return clean if len(clean) <= LONGEST_TEXT else f"{clean[: LONGEST_TEXT - 1]}…"

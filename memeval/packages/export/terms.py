@@ -38,8 +38,8 @@ def terms_of(summary: RunSummary) -> DataTerms:
     if info is None or not is_registered or summary.params.get("dataset.class") is not None:
         return unknown
 
-    found = _LICENCE.match(info.licence)
-    identifier = found[0].lower().replace(" ", "-") if found else None
+    licence = _LICENCE.match(info.licence)
+    identifier = licence[0].lower().replace(" ", "-") if licence else None
     return DataTerms(
         title=one_line(info.title),
         licence=one_line(info.licence),

@@ -272,7 +272,6 @@ class CaseWork:
             return repeat.verdicts.append(replace(failure, judged=digest, origin=origin))
 
     def _is_kept(self, row: AnswerRow | VerdictRow | None, stage: str) -> bool:
-        """Whether a stored row is kept."""
         return is_final(row) and not self.cell.redoes(stage)
 
     def check_readable(self, row: VerdictRow) -> None:

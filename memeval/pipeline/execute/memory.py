@@ -73,7 +73,6 @@ class Memory(Struct, frozen=True):
     watched: Watched
     ingested: Ingested
     was_loaded: bool = False
-    """True if it was loaded."""
     saved: bool = False
     """True if it is completely on disk."""
     save_error: str | None = None

@@ -148,7 +148,6 @@ class SilentReader:
 
 
 def cell_reader(cell: Cell, model: LanguageModel, seed: int) -> CellReader:
-    """The reader of a cell, under its templates."""
     return CellReader(
         model,
         cell.templates,

@@ -383,7 +383,6 @@ class ToolLoop:
         return text, cut
 
     def _remember(self, record: CallRecord) -> None:
-        """Remembers the entries of a result, each once."""
         if record.retrieved is not None:
             entries = [chunk.text for chunk in record.retrieved]
         else:

@@ -20,7 +20,6 @@ class CaseTurns(Struct, frozen=True, dict=True):
     ids: tuple[str, ...]
     """Ids of the turns, in the order in which they were said."""
     session_of: Mapping[str, str]
-    """The session of each turn."""
     position_of: Mapping[str, int]
     texts: tuple[str, ...] = ()
     """Text of each turn, in the order of the ids."""

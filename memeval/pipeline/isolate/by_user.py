@@ -48,7 +48,6 @@ class ByUser(Watched):
 
 
 def _arguments_for(user: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments for the instance of a user."""
     return tuple(_user_part(user, argument) for argument in arguments)
 
 

@@ -105,7 +105,7 @@ class Models:
         return self._embedder
 
     def reranker(self, name: str) -> Reranker | None:
-        """The cell's reranker, if any; `own` is the system's reranker, for `reranker=default`."""
+        """The cell's reranker, if any; `name` is the system's reranker, for `reranker=default`."""
         settings = self._config.reranker
         if settings.name == DEFAULT:
             of_system = config_named(name)

@@ -294,7 +294,6 @@ class FolderCheck:
     def _check_seed_and_top_k(
         self, summary: RunSummary, repeat: Mapping[str, Any], records: list[Record]
     ) -> None:
-        """Checks the seed and `top_k` of each record."""
         top_k = summary.params.get("top_k")
         differing = []
         for record in records:

@@ -117,7 +117,6 @@ Batch = Sequence[tuple[int, MemoryChunk]]
 
 
 def _fields(artifact: Artifact) -> dict[str, Any]:
-    """The artifact's fields as JSON values."""
     row: dict[str, Any] = asdict(artifact)
     for name in ("turn_ids", "dates", "people"):
         row[name] = list(row[name])

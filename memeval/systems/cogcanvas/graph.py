@@ -130,8 +130,8 @@ class _Adjacency(Struct, frozen=True):
 
     def neighbours(self, node: int) -> list[int]:
         """The neighbours of a node, possibly several times."""
-        found: list[int] = self.ends[self.bounds[node] : self.bounds[node + 1]].tolist()
-        return found
+        nodes: list[int] = self.ends[self.bounds[node] : self.bounds[node + 1]].tolist()
+        return nodes
 
 
 def _spread(seeds: Mapping[int, float], adjacency: _Adjacency, hops: int) -> dict[int, float]:

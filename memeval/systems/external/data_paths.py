@@ -34,8 +34,8 @@ def data_paths_of(words: Sequence[str]) -> dict[str, str]:
             for name, scheme in _VARIABLE.findall(file.read(LARGEST)):
                 if scheme:
                     paths[name] = f"{scheme}{{case_dir}}/memory.db"
-                elif found := _OF_DATA.search(name):
-                    is_folder = found[1] in ("DIR", "FOLDER")
+                elif match := _OF_DATA.search(name):
+                    is_folder = match[1] in ("DIR", "FOLDER")
                     paths[name] = "{case_dir}" if is_folder else "{case_dir}/memory"
 
     return paths
@@ -45,8 +45,8 @@ def _scripts_of(words: Sequence[str]) -> Iterator[Path]:
     """The scripts of an npm package that a command runs by its name, if it is installed."""
     program = next(iter(words), "")
     if Path(program).name != "npx":
-        if found := shutil.which(program):
-            script = Path(found).resolve()
+        if path := shutil.which(program):
+            script = Path(path).resolve()
             if script.suffix in (".js", ".mjs", ".cjs"):
                 yield script
 

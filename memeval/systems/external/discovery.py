@@ -349,12 +349,12 @@ def _lists_in(value: Any, path: str = "") -> list[tuple[str, list[Any]]]:
     if not isinstance(value, Mapping):
         return []
 
-    found = []
+    lists = []
     for name, member in value.items():
         inside = f"{path}.{name}" if path else str(name)
-        found += _lists_in(member, inside)
+        lists += _lists_in(member, inside)
 
-    return found
+    return lists
 
 
 def _word() -> str:

@@ -70,8 +70,6 @@ Use = Callable[[DeclaredTool, Mapping[str, Any]], Awaitable[ToolResult]]
 
 
 def as_tool(declared: DeclaredTool, use: Use) -> Tool:
-    """The tool as a model gets it."""
-
     async def call(**arguments: Any) -> ToolResult:
         return await use(declared, arguments)
 

@@ -127,8 +127,8 @@ class Agent:
     def search(self, query: str, top_k: int) -> list[str]:
         """The texts that a search of the archive finds, without the agent."""
         passages = self._client.agents.passages
-        found = self._call(lambda: passages.search(self._id, query=query, top_k=top_k))
-        return [result.content for result in found.results]
+        reply = self._call(lambda: passages.search(self._id, query=query, top_k=top_k))
+        return [result.content for result in reply.results]
 
     def ask(self, message: str) -> LettaReply:
         """The reply to a message, the only one of its conversation.

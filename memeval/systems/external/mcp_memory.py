@@ -223,7 +223,7 @@ class McpService(Service):
         return reply
 
     async def _check_isolated(self, namespace: str) -> None:
-        """Raises `UserError` if the process of this case, named `own`, would find the data of
+        """Raises `UserError` if the process of this case, named `namespace`, would find the data of
         another. Checked once per command, even if the server is given a folder: it may not use it.
         """
         settings, key = self._settings, repr((self._settings.command, self._settings.env))
@@ -244,13 +244,13 @@ class McpService(Service):
                 await self._call("store", probe_chunk(word, f"memeval: {word} {kept}"))
                 await self.close()
                 await self._open(namespace)
-                found = await self._call("search", asked)
+                reply = await self._call("search", asked)
             except ModelError:
-                found = ToolReply((), None)  # the case's own calls report mistakes
+                reply = ToolReply((), None)  # the case's own calls report mistakes
             finally:
                 await self.close()
 
-            if kept in f"{found.texts} {found.structured}":
+            if kept in f"{reply.texts} {reply.structured}":
                 place = "the case's folder" if settings.names_case else "its HOME"
                 raise UserError(
                     f"{self.name} stores data outside {place}, where the next case would find it",

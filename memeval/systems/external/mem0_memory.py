@@ -176,8 +176,8 @@ class LibraryMemory:
     def _search(self, text: str, top_k: int, threshold: float, user: str) -> Any:
         self._memory.vector_store.keeps_users = bool(user)
         filters = {"user_id": user or OWN_USER}
-        found = self._memory.search(text, filters=filters, top_k=top_k, threshold=threshold)
-        return found["results"]
+        reply = self._memory.search(text, filters=filters, top_k=top_k, threshold=threshold)
+        return reply["results"]
 
     def vectors_of(self, texts: Sequence[str]) -> list[list[float]]:
         """The vectors of texts; unknown ones are computed in one batch."""

@@ -64,9 +64,9 @@ class ProgramSettings(ServedSettings):
             if not isinstance(value, str):
                 raise UserError(f"system.env.{name} must be a string, but is '{one_line(value)}'")
 
-            for found in _FIELD.findall(value):
-                if found not in CASE_FIELDS:
-                    raise unknown(f"field in system.env.{name}", found, CASE_FIELDS)
+            for field_name in _FIELD.findall(value):
+                if field_name not in CASE_FIELDS:
+                    raise unknown(f"field in system.env.{name}", field_name, CASE_FIELDS)
 
     @property
     def names_case(self) -> bool:

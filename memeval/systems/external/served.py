@@ -264,10 +264,10 @@ class ServedMemory(RecallSystem):
         if self.settings.own_prompt:
             return await self._answer_of_service(query)
 
-        found = await self._search(query, max(self.parts.top_k, self.ranking_depth))
-        answer = await self.answer_from(query, found.results)
+        search = await self._search(query, max(self.parts.top_k, self.ranking_depth))
+        answer = await self.answer_from(query, search.results)
         # A ranking with gaps would count as a miss.
-        if found.without_ids:
+        if search.without_ids:
             return replace(answer, ranking=None)
 
         return answer
@@ -287,10 +287,10 @@ class ServedMemory(RecallSystem):
         if search is None:
             return Answer(text=text)
 
-        found = self._clean_results(search)
-        self._add_remarks(found, top_k)
-        results, ranking = found.results, None
-        if not found.without_ids:
+        results_read = self._clean_results(search)
+        self._add_remarks(results_read, top_k)
+        results, ranking = results_read.results, None
+        if not results_read.without_ids:
             ranking = tuple(result.turn_ids for result in results)
 
         return Answer(

@@ -113,7 +113,6 @@ class SentIds:
 
 
 def chunk_json(chunk: MemoryChunk, ids: SentIds) -> dict[str, Any]:
-    """A chunk in a request."""
     return {
         "id": ids.of("chunk", chunk.chunk_id),
         "text": chunk.text,
@@ -126,7 +125,6 @@ def chunk_json(chunk: MemoryChunk, ids: SentIds) -> dict[str, Any]:
 
 
 def search_json(query: Query, depth: int) -> dict[str, Any]:
-    """A search request for a question."""
     asked_at = query.asked_at.isoformat() if query.asked_at else None
     return {"query": query.text, "asked_at": asked_at, "top_k": depth}
 
