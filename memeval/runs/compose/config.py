@@ -117,25 +117,24 @@ def name_questions(config: RunConfig) -> RunConfig:
         raise UserError(f"dataset.only must be {WRONG}RUN, not '{one_line(word)}'", EXAMPLE)
 
     run = named_run(word.removeprefix(WRONG), finished_runs(outputs_dir() / "runs", report_damage))
-    name = one_line(run.name)
+    only = f"{WRONG}{run.key}"
+
+    def refusal(why: str) -> UserError:
+        return UserError(f"dataset.only={only}: {one_line(run.name)} {why}")
+
     # A file of your own is filed under its own name.
     dataset = run.summary.params.get("dataset", run.summary.dataset)
     if dataset != config.dataset["name"]:
-        raise UserError(
-            f"dataset.only={WRONG}{run.key}: {name} asked dataset="
-            f"{one_line(run.summary.dataset)}, not {config.dataset['name']}"
-        )
-
+        asked = one_line(run.summary.dataset)
+        raise refusal(f"asked dataset={asked}, not {config.dataset['name']}")
     if run.summary.only_retrieves:
-        raise UserError(
-            f"dataset.only={WRONG}{run.key}: {name} only retrieved, so no answer is right or wrong"
-        )
+        raise refusal("only retrieved, so no answer is right or wrong")
 
     named = config.dataset.get("question_ids")
     wrong = dict.fromkeys(row.question_id for row in run.read_records() if row.is_right is False)
     chosen = [question for question in wrong if named is None or question in named]
     if not chosen:
-        raise UserError(f"dataset.only={WRONG}{run.key}: {name} got no question wrong")
+        raise refusal("got no question wrong")
 
-    config.dataset = {**config.dataset, "only": f"{WRONG}{run.key}", "question_ids": chosen}
+    config.dataset = {**config.dataset, "only": only, "question_ids": chosen}
     return config
