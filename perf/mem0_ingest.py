@@ -22,7 +22,7 @@ from memeval.report.tables import table
 
 MARK = "## New Messages\n"
 """Only the extraction's requests contain it."""
-MOST_MEMORIES = 3
+MAX_MEMORIES = 3
 """Per reply."""
 WORDS_PER_MEMORY = 15
 
@@ -46,7 +46,7 @@ def reply(body: Body) -> str:
     messages = prompt.split(MARK)[1].split("\n##", maxsplit=1)[0]
     lines = list(filter(re.compile(r"\w").search, messages.splitlines()))
     memories = []
-    for number, line in enumerate(lines[:MOST_MEMORIES]):
+    for number, line in enumerate(lines[:MAX_MEMORIES]):
         text = " ".join(line.split()[:WORDS_PER_MEMORY])
         memories.append({"id": str(number), "text": text, "attributed_to": "user"})
 

@@ -41,7 +41,7 @@ RESULT = re.compile(r"\A<result-(\w+)>\n(.*)\n</result-\1>\Z", re.DOTALL)
 """Marks of the prompts and results of memeval's own loops."""
 SEARCHES_FOR = "query"
 """The argument of a tool that searches."""
-MOST_NAMES = 4
+MAX_NAMES = 4
 """Entities that are found in a text."""
 
 
@@ -144,7 +144,7 @@ def call_tools(payload: dict[str, Any]) -> None:
 
 def names_in(text: str) -> list[str]:
     """The first different words that begin with a capital."""
-    return list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]{2,}\b", text)))[:MOST_NAMES]
+    return list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]{2,}\b", text)))[:MAX_NAMES]
 
 
 def lightrag_keywords(asked: str) -> str | None:

@@ -19,7 +19,7 @@ from memeval.results.run import Run
 from memeval.text.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval history system=notes dataset=demo"
-MOST_NAMES = 4
+MAX_NAMES = 4
 """Maximum number of systems or data sets that an error names."""
 
 
@@ -71,8 +71,8 @@ def history(*filters: str, metric: str | None = None, last: int | None = None) -
 
 def _check_one(what: str, names: Sequence[str], setting: str) -> None:
     if len(names) > 1:
-        shown = ", ".join(one_line(name, 60) for name in names[:MOST_NAMES])
-        more = " …" if len(names) > MOST_NAMES else ""
+        shown = ", ".join(one_line(name, 60) for name in names[:MAX_NAMES])
+        more = " …" if len(names) > MAX_NAMES else ""
         raise UserError(
             f"history takes one system and one data set, but the runs have {len(names)} {what}: "
             f"{shown}{more}",

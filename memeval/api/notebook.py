@@ -14,12 +14,12 @@ from memeval.results import RunSummary
 from memeval.text.shown import counted, one_line
 
 MARKDOWN, HTML = "markdown", "html"
-MOST_LINES = 3
+MAX_LINES = 3
 """Maximum number of sentences in a `repr`."""
 LONGEST_LINE = 160
 """Maximum characters of such a sentence."""
 LONGEST_CELL = 40
-MOST_COLUMNS = 24
+MAX_COLUMNS = 24
 LARGEST_TABLE = 12_000
 """Maximum bytes of a table of runs; the frames of `to_pandas` have all rows."""
 
@@ -51,7 +51,7 @@ class Table:
 
 def first_lines(lines: Sequence[str], rest: str) -> list[str]:
     """The first sentences, shortened, and a count of the others with the hint `rest`."""
-    kept = [one_line(line, LONGEST_LINE) for line in lines[:MOST_LINES]]
+    kept = [one_line(line, LONGEST_LINE) for line in lines[:MAX_LINES]]
     if left := len(lines) - len(kept):
         kept.append(f"… {left:,} more: {rest}")
 
@@ -76,7 +76,7 @@ def runs_html(summaries: Sequence[RunSummary]) -> str:
         title = "; ".join(filter(None, [one_line(name), judged_by(group)]))
         parts.append(table_html(title, header, rows, LARGEST_TABLE // len(groups)))
 
-    return "".join(parts[:MOST_LINES])
+    return "".join(parts[:MAX_LINES])
 
 
 def table_html(
@@ -98,8 +98,8 @@ def table_html(
     left_out = []
     if shown < len(rows):
         left_out.append(f"{len(rows) - shown:,} more rows: to_pandas()")
-    if len(header) > MOST_COLUMNS:
-        left_out.append(f"{len(header) - MOST_COLUMNS:,} more columns: to_pandas()")
+    if len(header) > MAX_COLUMNS:
+        left_out.append(f"{len(header) - MAX_COLUMNS:,} more columns: to_pandas()")
 
     return f"<table>{''.join(lines)}</table>{list_html(left_out)}"
 
@@ -115,9 +115,9 @@ def paper_cells(table: PaperTable) -> tuple[list[str], list[list[str]]]:
 
 def _row_html(element: str, row: Sequence[str]) -> str:
     kept = list(row)
-    if len(kept) > MOST_COLUMNS:
+    if len(kept) > MAX_COLUMNS:
         # The last column has the flags: it is never left out.
-        kept = [*kept[: MOST_COLUMNS - 1], kept[-1]]
+        kept = [*kept[: MAX_COLUMNS - 1], kept[-1]]
 
     shown = [f"<{element}>{html(one_line(cell, LONGEST_CELL))}</{element}>" for cell in kept]
     return f"<tr>{''.join(shown)}</tr>"

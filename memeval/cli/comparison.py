@@ -104,7 +104,7 @@ def print_tables(groups: Groups) -> None:
 
 def print_words(comparisons: Sequence[Comparison], summaries: Sequence[RunSummary]) -> None:
     """Prints the findings in words, and the pairs that were not compared."""
-    from memeval.comparison.sentences import MOST_SENTENCES
+    from memeval.comparison.sentences import MAX_SENTENCES
     from memeval.comparison.tables import sentences_text
     from memeval.comparison.words import refusal_lines
     from memeval.report.sentences import run_sentences
@@ -118,7 +118,7 @@ def print_words(comparisons: Sequence[Comparison], summaries: Sequence[RunSummar
             if len(datasets) > 1:
                 print_folded(comparison.runs[0].dataset)
 
-            print(sentences_text(comparison, MOST_SENTENCES))
+            print(sentences_text(comparison, MAX_SENTENCES))
 
         for line in refusal_lines(comparison):
             print_folded(line)

@@ -8,7 +8,7 @@ from memeval.datasets.json.reader import DRAFTED, REJECTED, OwnReader
 from memeval.text.shipped import location_of
 from memeval.text.shown import all_counted, counted, in_shell, one_line, some_of
 
-MOST_CATEGORIES = 20
+MAX_CATEGORIES = 20
 """Maximum categories that are listed with their counts."""
 
 
@@ -44,7 +44,7 @@ def lines(reader: OwnReader) -> list[str]:
 
     categories = reader.categories.most_common()
     named = [f"{one_line(name, 60)} {count:,}" for name, count in categories]
-    described.append(f"  categories: {some_of(named, MOST_CATEGORIES)}")
+    described.append(f"  categories: {some_of(named, MAX_CATEGORIES)}")
     if unanswerable := counts["questions"] - counts["answerable"]:
         number = counted(unanswerable, "question")
         described.append(f"  the right answer is a refusal: {number}")

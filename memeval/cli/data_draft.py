@@ -24,7 +24,7 @@ from memeval.datasets.json.frozen import case_id_of, is_frozen
 from memeval.datasets.json.reader import OwnReader
 from memeval.datasets.json.review import turn_names
 from memeval.drafting.draft import (
-    MOST_TRIES,
+    MAX_TRIES,
     OFFLINE_KINDS,
     DraftedQuestion,
     Drafting,
@@ -57,7 +57,7 @@ from memeval.text.shown import counted, in_shell, one_line
 
 SET_HERE = ("dataset.", "system.")
 """Prefixes of settings that a draft does not accept: it reads the whole file with `oracle`."""
-MOST_QUESTIONS = 1_000_000
+MAX_QUESTIONS = 1_000_000
 
 
 def draft(chosen: Namespace) -> int:
@@ -112,7 +112,7 @@ def _open(path: Path, chosen: Namespace) -> _Job:
     command = f"data {chosen.action}"
     example = f"for example:  python -m memeval {command} FILE llm=openai llm.model=gpt-4o"
     settings = settings_of(command, chosen.words, chosen.config_dir, example)
-    check_number("--n", chosen.n, {"least": 1, "most": MOST_QUESTIONS})
+    check_number("--n", chosen.n, {"least": 1, "most": MAX_QUESTIONS})
     if is_frozen(path):
         raise UserError(
             f"{path} is frozen, and a version can't change.",
@@ -345,7 +345,7 @@ def _show_plan(job: _Job) -> int:
         total = sums.setdefault(key, CallSums(call.slots))
         total.add(call, 1.0, completion=call.completion_tokens, seconds=ASSUMED_S)
 
-    more = MOST_TRIES - 1
+    more = MAX_TRIES - 1
     lines = [line_of(key, total, repeated=more * total.most_calls) for key, total in sums.items()]
     wanted = f"{counted(job.wanted.count, 'question is', 'questions are')} wanted"
     if drafting.count_before:
@@ -359,7 +359,7 @@ def _show_plan(job: _Job) -> int:
     if lines:
         print(
             "note: This assumes that every proposal is kept. Each dropped proposal can cost as "
-            f"many calls again, up to {MOST_TRIES} proposals per question."
+            f"many calls again, up to {MAX_TRIES} proposals per question."
         )
     elif models.drafter().name == "extractive":
         print("llm=extractive drafts and checks offline")

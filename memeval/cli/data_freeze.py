@@ -34,7 +34,7 @@ from memeval.runs.forecast.outlook import Outlook, outlook_for
 from memeval.text.shipped import location_of
 from memeval.text.shown import all_counted, counted, in_shell, one_line
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 """Maximum names of a change that are printed; the others are counted."""
 MORE = 2
 """The factor by which `power` increases the cases, or the questions per case."""
@@ -108,10 +108,10 @@ def diff(chosen: Namespace) -> int:
         if names:
             print(what)
 
-        for name in names[:MOST_SHOWN]:
+        for name in names[:MAX_SHOWN]:
             print(f"  {one_line(name)}")
-        if len(names) > MOST_SHOWN:
-            print(f"  and {len(names) - MOST_SHOWN:,} more")
+        if len(names) > MAX_SHOWN:
+            print(f"  and {len(names) - MAX_SHOWN:,} more")
 
     verb = "is" if changes.questions_same == 1 else "are"
     print(f"{counted(changes.questions_same, 'question')} {verb} the same")

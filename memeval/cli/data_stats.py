@@ -18,13 +18,13 @@ from memeval.runs.display.terminal import drawing_stream
 from memeval.text.redaction import redacted
 from memeval.text.shown import natural_order, one_line, printable, some_of
 
-MOST_CASES = 40
+MAX_CASES = 40
 """Up to this many cases have a row each. With more cases, or with one question per case, each
 category has a row.
 """
 PIPED = 300
 """Width of the table, in columns, if the output is not a terminal."""
-MOST_VALUES = 12
+MAX_VALUES = 12
 """Maximum number of listed values of a facet."""
 
 
@@ -39,7 +39,7 @@ def show_stats(chosen: Namespace) -> int:
 
     dataset = chosen_dataset(name, chosen.settings)
     loaded = dataset.load()
-    stats = measure(dataset.cases(), MOST_CASES)
+    stats = measure(dataset.cases(), MAX_CASES)
     categories = sorted(stats.by_category, key=lambda category: natural_order(str(category)))
     names = dataset.category_names or dict(zip(categories, map(str, categories), strict=True))
     print(f"{name}: {dataset.info.title}\n")
@@ -160,5 +160,5 @@ def footer_lines(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]
     yield f"{size}, counted offline; evidence: turns per question with evidence"
     for facet, counts in stats.facets.items():
         values = sorted(counts, key=natural_order)
-        listed = some_of([f"{value} {counts[value]:,}" for value in values], MOST_VALUES)
+        listed = some_of([f"{value} {counts[value]:,}" for value in values], MAX_VALUES)
         yield f"{dataset.facet_names.get(facet, facet)}: {listed}"

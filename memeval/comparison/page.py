@@ -20,17 +20,17 @@ from memeval.report.plots.differences import DifferenceRow, forest_panel, forest
 from memeval.report.plots.model import Plot
 from memeval.results.files import writing
 
-MOST_CELLS = 20
+MAX_CELLS = 20
 """Maximum runs on one page: more are slow to open, and too many to view side by side."""
 
 
 def page_content(comparison: Comparison, runs: int) -> ComparisonData | None:
     """Content of the page of a comparison.
 
-    None if nothing could be compared, or if there are more than `MOST_CELLS` runs: then there is no
+    None if nothing could be compared, or if there are more than `MAX_CELLS` runs: then there is no
     page.
     """
-    if runs > MOST_CELLS or not comparison.differences:
+    if runs > MAX_CELLS or not comparison.differences:
         return None
 
     return ComparisonData(

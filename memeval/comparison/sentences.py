@@ -22,9 +22,9 @@ from memeval.text.shown import counted
 
 ALMOST_ALL = 0.99
 """Minimum share of common questions; below it, the first sentence gives their number."""
-MOST_SENTENCES = 12
+MAX_SENTENCES = 12
 """Maximum differences described in words; the files of a comparison have all."""
-MOST_NAMES = 4
+MAX_NAMES = 4
 """Maximum runs that a headline names; the others are counted."""
 
 
@@ -75,8 +75,8 @@ def _sentences_on_alike(comparison: Comparison, most: int | None) -> list[str]:
 
 
 def findings(comparison: Comparison) -> list[str]:
-    """The lead and the sentences after it, on at most `MOST_SENTENCES` differences."""
-    return [*lead_sentences(comparison), *details(comparison, MOST_SENTENCES)]
+    """The lead and the sentences after it, on at most `MAX_SENTENCES` differences."""
+    return [*lead_sentences(comparison), *details(comparison, MAX_SENTENCES)]
 
 
 def lead_sentences(comparison: Comparison) -> list[str]:
@@ -220,7 +220,7 @@ def _against_baseline(
         names = _join_names(_figures(comparison, others))
         parts.append(f"{no} difference from {of} is shown for {names}")
     if not higher and not lower:
-        for label, below in list(apart.items())[:MOST_NAMES]:
+        for label, below in list(apart.items())[:MAX_NAMES]:
             parts.append(f"{label} is higher than {_join_names([run.label for run in below])}")
 
     return "; ".join(parts)
@@ -277,11 +277,11 @@ def _word(unit: str) -> str:
 
 def _join_names(names: list[str]) -> str:
     """Names separated by dots; of many, only the first ones and the number of the others."""
-    left = len(names) - MOST_NAMES
+    left = len(names) - MAX_NAMES
     if left < 2:
         return " · ".join(names)
 
-    return f"{' · '.join(names[:MOST_NAMES])} and {left} more"
+    return f"{' · '.join(names[:MAX_NAMES])} and {left} more"
 
 
 def _verb(count: int) -> str:

@@ -17,7 +17,7 @@ from memeval.statistics.clusters import cluster_sums
 from memeval.statistics.flips import max_t_ps
 from memeval.statistics.multiple import benjamini_hochberg, compact_letters
 
-MOST_LETTERED = 20
+MAX_LETTERED = 20
 """Maximum runs with letters, unless all pairs were compared anyway: letters need all pairs."""
 
 Pair = tuple[int, int]
@@ -79,7 +79,7 @@ def letters_of(
     if len(ranked) < 2:
         return {}
 
-    if len(ranked) > MOST_LETTERED:
+    if len(ranked) > MAX_LETTERED:
         for pair in chain.from_iterable(combinations(group, 2) for group in groups):
             is_compared = pair in differences or pair[::-1] in differences
             if not is_compared and may_be_compared(*pair):

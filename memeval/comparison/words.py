@@ -15,7 +15,7 @@ from memeval.report.flags import OF_SESSIONS
 from memeval.statistics.clusters import dominating_cluster
 from memeval.text.shown import counted, one_line, some_of
 
-MOST_PAIRS = 8
+MAX_PAIRS = 8
 RAW_VERDICTS = (
     "Differences, their intervals and p are based on the raw verdicts, without that correction."
 )
@@ -176,6 +176,6 @@ def refusal_lines(comparison: Comparison) -> list[str]:
     lines = []
     for reasons, pairs in by_reason.items():
         why = "; ".join(reasons)
-        lines.append(f"not compared: {some_of(pairs, MOST_PAIRS)}: {why}")
+        lines.append(f"not compared: {some_of(pairs, MAX_PAIRS)}: {why}")
 
     return lines

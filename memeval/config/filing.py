@@ -14,7 +14,7 @@ from memeval.text.shown import one_line
 
 EXPERIMENT_VARIABLE = "MLFLOW_EXPERIMENT_NAME"
 LONGEST_EXPERIMENT = 200
-LONGEST_KEY, LONGEST_TAG, LONGEST_NOTE, MOST_TAGS = 200, 4000, 4000, 50
+LONGEST_KEY, LONGEST_TAG, LONGEST_NOTE, MAX_TAGS = 200, 4000, 4000, 50
 RESERVED = ("memeval", "mlflow", "rounded")
 """First parts of tag names that are reserved for memeval and MLflow."""
 
@@ -100,8 +100,8 @@ def _check_experiment(option: str, name: str) -> None:
 
 def _tags(given: Mapping[str, Any] | None) -> dict[str, str]:
     tags = flatten(given or {})
-    if len(tags) > MOST_TAGS:
-        raise UserError(f"tags has {len(tags)} tags; at most {MOST_TAGS} are allowed")
+    if len(tags) > MAX_TAGS:
+        raise UserError(f"tags has {len(tags)} tags; at most {MAX_TAGS} are allowed")
 
     return {_key(key): _tag(key, value) for key, value in tags.items()}
 

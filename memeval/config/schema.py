@@ -198,7 +198,7 @@ class LlmConfig:
     draft_check: DraftCheckModelConfig = field(default_factory=DraftCheckModelConfig)
 
 
-MOST_TEXTS = 128
+MAX_TEXTS = 128
 """Maximum texts per embedding request: vectors of any width then fit into the limit of a reply."""
 
 
@@ -221,7 +221,7 @@ class EmbedderConfig:
     """As for the model."""
     max_concurrency: int | None = at(RUNTIME, least=1, most=1000)
     """None: the limit of the model behind the same URL and key, else 8."""
-    batch_size: int = at(RUNTIME, MOST_TEXTS, least=1, most=MOST_TEXTS)
+    batch_size: int = at(RUNTIME, MAX_TEXTS, least=1, most=MAX_TEXTS)
     """Maximum number of texts per request."""
     timeout_s: float = at(RUNTIME, 60.0)
     patience_s: float = at(RUNTIME, 300.0, least=0)

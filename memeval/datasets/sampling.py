@@ -21,7 +21,7 @@ seed that assigns three of LoCoMo's ten conversations, and three of the demonstr
 dev.
 """
 DEV_SHARE = 0.3
-LEAST_OF_CATEGORY = 2
+MIN_OF_CATEGORY = 2
 """Minimum questions of a category in a sample, if available: one shows no spread."""
 
 
@@ -105,7 +105,7 @@ def allocate(counts: Mapping[CategoryId, int], size: int) -> dict[CategoryId, in
             f"use:  dataset.sample={len(counts)} or more, or fewer dataset.categories",
         )
 
-    least = LEAST_OF_CATEGORY if size >= LEAST_OF_CATEGORY * len(counts) else 1
+    least = MIN_OF_CATEGORY if size >= MIN_OF_CATEGORY * len(counts) else 1
     total = sum(counts.values())
     sizes: dict[CategoryId, int] = {}
     shares: dict[CategoryId, float] = {}

@@ -25,7 +25,7 @@ SPARE = 1.01
 """Maximum ratio of the received bytes to the registered size: a server may announce slightly more
 than it sends.
 """
-MOST_BYTES = 8 << 30
+MAX_BYTES = 8 << 30
 """Maximum number of bytes that may arrive if no size is registered or given."""
 TIMEOUT_S = 60.0
 HARMLESS = ("User-agent", "Accept-encoding", "Range")
@@ -45,7 +45,7 @@ class FetchLimits(Struct, frozen=True):
         if self.max_bytes is not None:
             return self.max_bytes
 
-        return MOST_BYTES if info.size_bytes is None else int(info.size_bytes * SPARE)
+        return MAX_BYTES if info.size_bytes is None else int(info.size_bytes * SPARE)
 
 
 class Transfer(Struct, frozen=True):

@@ -40,7 +40,7 @@ from memeval.text.value_search import values_in
 
 WAVE = 50
 """Proposals processed at the same time; after each wave, the questions that passed are saved."""
-MOST_TRIES = 3
+MAX_TRIES = 3
 """Maximum proposals per wanted question."""
 OFFLINE_KINDS = ("single_hop", "temporal")
 """Kinds of questions that the offline drafter can propose."""
@@ -102,7 +102,7 @@ class Drafting(Struct, dict=True):
         try:
             coming = islice(
                 slots(len(self.cases), self.wanted.shares, self._slot_counts),
-                MOST_TRIES * self.wanted.count,
+                MAX_TRIES * self.wanted.count,
             )
             existing = 0
             while self._missing and (wave := list(islice(coming, self._wave_size(existing)))):
@@ -134,13 +134,13 @@ class Drafting(Struct, dict=True):
         return min(self.wanted.count - existing - self.kept, WAVE)
 
     def _drop(self, slot: QuestionSlot, reason: Reason) -> None:
-        """Counts a dropped proposal. Its kind is requested again, up to `MOST_TRIES` times its
+        """Counts a dropped proposal. Its kind is requested again, up to `MAX_TRIES` times its
         share, because a conversation may contain nothing of a kind.
         """
         self.dropped[reason] += 1
         self._dropped_by_kind[slot.kind] += 1
         share = self.wanted.shares[slot.kind] * self.wanted.count
-        if self._dropped_by_kind[slot.kind] <= (MOST_TRIES - 1) * share:
+        if self._dropped_by_kind[slot.kind] <= (MAX_TRIES - 1) * share:
             self._slot_counts[slot.kind] -= 1
 
     @cached_property

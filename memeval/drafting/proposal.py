@@ -17,7 +17,7 @@ from memeval.text.words import search_terms
 UNANSWERABLE, MULTI_HOP, UPDATE = "unanswerable", "multi_hop", "update"
 LONGEST_QUESTION, LONGEST_ANSWER, LONGEST_QUOTE = 500, 300, 2_000
 """Maximum lengths in characters."""
-MOST_EVIDENCE = MOST_VARIANTS = 10
+MAX_EVIDENCE = MAX_VARIANTS = 10
 GRAM = 3
 SAME_SHARE = 0.6
 """Minimum Jaccard similarity of the word 3-grams of two questions that count as the same."""
@@ -97,8 +97,8 @@ def _proposal(values: Mapping[str, Any], kind: str) -> Proposal:
     if (
         values["kind"] != kind
         or (kind == UNANSWERABLE) != (not golds)
-        or len(golds) > MOST_VARIANTS
-        or max(len(evidence), len(stale)) > MOST_EVIDENCE
+        or len(golds) > MAX_VARIANTS
+        or max(len(evidence), len(stale)) > MAX_EVIDENCE
         or (kind != UNANSWERABLE and not turns)
         or (kind == MULTI_HOP and len(turns) < 2)
     ):

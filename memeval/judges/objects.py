@@ -13,7 +13,7 @@ from memeval.llm.reply.text import HARMONY, THINKING_MARKS, without_thinking
 
 LONGEST = 100_000
 """Maximum characters of a reply; a longer one has none of the requested forms."""
-MOST_MARKS = 16
+MAX_MARKS = 16
 """Maximum thinking marks after which a reply is read if the data also contains such a mark."""
 _OPENING_QUOTES = "\"'\u2018\u201c\u201e\u201a\u00ab\u2039\u300c\u300e"
 
@@ -103,7 +103,7 @@ def spoken_parts(reply: str, data: QuotableTexts) -> list[str]:
     if (THINKING_MARKS.search(reply) or HARMONY.search(reply)) and data.has_marks():
         # The ends of thinking: closing marks, then the marks before a gpt-oss answer.
         closing = (mark for mark in THINKING_MARKS.finditer(reply) if mark["close"] is not None)
-        ends = islice(chain(closing, HARMONY.finditer(reply)), MOST_MARKS)
+        ends = islice(chain(closing, HARMONY.finditer(reply)), MAX_MARKS)
         return [reply.strip(), *(reply[mark.end() :].strip() for mark in ends)]
 
     spoken = _after_thinking(reply)

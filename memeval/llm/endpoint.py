@@ -43,11 +43,11 @@ _ERRORS: Mapping[FaultKind, type[ModelError]] = {
     FaultKind.FILTERED: FilteredReplyError,
     FaultKind.UNSOUND: UnsoundReplyError,
 }
-LEAST_TRIES = 3
+MIN_TRIES = 3
 """Minimum tries of a failing call, however slow, while other calls are answered."""
 BY_CLIENT = ("/embeddings",)
 """Paths called through openai's own client; chat calls bypass it, at a quarter of the CPU time."""
-MOST_BYTES = 64 * 2**20
+MAX_BYTES = 64 * 2**20
 """Maximum bytes of a reply's body; a larger reply counts as unsound."""
 
 
@@ -134,7 +134,7 @@ class Endpoint:
         body: Mapping[str, Any],
         read: Callable[[Mapping[str, Any]], T],
         *,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int = MAX_BYTES,
         explain: Callable[[RefusedRequestError], ModelError] | None = None,
     ) -> EndpointReply[T]:
         """The result of `read` on the reply to `body`, which is sent again after
@@ -263,7 +263,7 @@ class Endpoint:
         # With a patience of 0, the first failure is final.
         is_final = (
             self._outage.is_exhausted
-            or (elapsed >= patience and (call.tries >= LEAST_TRIES or not patience))
+            or (elapsed >= patience and (call.tries >= MIN_TRIES or not patience))
             or call.unsound >= UNSOUND_TRIES
             or (most is not None and call.tries > most)
         )

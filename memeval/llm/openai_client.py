@@ -12,7 +12,7 @@ from openai import APIStatusError, AsyncAzureOpenAI, AsyncOpenAI
 from memeval.llm.keys import NO_KEY
 from memeval.llm.transport import Transport
 
-_MOST_BYTES = "memeval-most-bytes"
+_MAX_BYTES = "memeval-most-bytes"
 """Header that passes a reply's size limit to our connections. It is not sent."""
 _AUTHENTICATION = ("authorization", "api-key")
 """Headers of the client that are sent; the others describe this machine."""
@@ -54,7 +54,7 @@ class ClientTransport(Transport):
                 path,
                 body=json.loads(content),
                 cast_to=httpx2.Response,
-                options={"headers": {_MOST_BYTES: str(most_bytes)}},
+                options={"headers": {_MAX_BYTES: str(most_bytes)}},
             )
         except APIStatusError as error:
             response = error.response
@@ -96,7 +96,7 @@ class _Connections(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         sent = {name: request.headers[name] for name in self._names if name in request.headers}
-        most_bytes = int(request.headers[_MOST_BYTES])
+        most_bytes = int(request.headers[_MAX_BYTES])
         content = await request.aread()
         status, headers, body = await self._transport.request(
             "POST", str(request.url), content, most_bytes, sent

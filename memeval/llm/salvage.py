@@ -17,7 +17,7 @@ from memeval.llm.cache_contract import CachedEntry
 from memeval.llm.cache_file import add_entry, companions, connect_to_read, make_tables, sound_entry
 from memeval.text.typed import json_or_none
 
-_MOST_DIGITS = 3
+_MAX_DIGITS = 3
 """Digits of the shortest ranges of keys that are read separately, to skip a damaged page."""
 _PAGE = 4096
 
@@ -117,5 +117,5 @@ def _rows(damaged: Path, select: str) -> Iterator[Any]:
                 ends = (prefix, f"{prefix}g")
                 yield from source.execute(f"{select} WHERE key > ? AND key < ?", ends)
             except sqlite3.Error:
-                if len(prefix) < _MOST_DIGITS:
+                if len(prefix) < _MAX_DIGITS:
                     prefixes += [prefix + digit for digit in "0123456789abcdef"]

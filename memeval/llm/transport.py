@@ -19,7 +19,7 @@ from memeval.results.files import reading
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-MOST_ERROR_BYTES = 2**20
+MAX_ERROR_BYTES = 2**20
 """Maximum bytes of a refusal's body that are read; the rest is dropped."""
 KEPT_ALIVE_S = 5.0
 """Seconds that an idle connection is kept open: many servers close theirs soon after."""
@@ -99,7 +99,7 @@ class Transport:
             proxy_headers=self._to_proxy,
         )
         async with request as response:
-            most = most_bytes if response.status < 300 else MOST_ERROR_BYTES
+            most = most_bytes if response.status < 300 else MAX_ERROR_BYTES
             parts: list[bytes] = []
             size = 0
 

@@ -32,7 +32,7 @@ from memeval.results.rows import OperationDone
 from memeval.results.run import Run
 from memeval.text.shown import one_line
 
-MOST_KNOWN = 4
+MAX_KNOWN = 4
 """Maximum number of data sets kept in memory: a board uses few, one after the other."""
 
 
@@ -51,7 +51,7 @@ _known: dict[str, PackagedData] = {}
 
 
 # Read for the data, for the figures, and for the file of the findings.
-@lru_cache(maxsize=MOST_KNOWN)
+@lru_cache(maxsize=MAX_KNOWN)
 def config_of(run: Run) -> RunConfig:
     """The config of a packaged run.
 
@@ -84,7 +84,7 @@ def data_of(run: Run) -> PackagedData:
     # As a string, since a config can't be a key. The seed matters for canaries.
     asked = json.dumps([config.dataset, config.seed, str(data_dir())], sort_keys=True, default=str)
     material = _known.pop(asked, None) or _read(config)
-    while len(_known) >= MOST_KNOWN:
+    while len(_known) >= MAX_KNOWN:
         _known.pop(next(iter(_known)))
 
     _known[asked] = material

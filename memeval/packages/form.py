@@ -29,7 +29,7 @@ UNIX, PRIVATE = 3, 0o600 << 16
 ZIP_VERSION = 20
 """Version of the zip format, of the writer and required of the reader."""
 
-MOST_ENTRIES = 3_000
+MAX_ENTRIES = 3_000
 LARGEST_SMALL = 16 * 2**20
 """Maximum bytes of an entry that is read as one JSON object."""
 LARGEST_ENTRY = 2**30

@@ -39,7 +39,7 @@ from memeval.text.shown import counted, one_line
 from memeval.witness.figures import compare_pairs, questions_of
 
 NAMES = {1: "intact", 2: "figures", 3: "verdicts", 4: "answers", 5: "who", 6: "registered"}
-MOST_COMPARED = 8
+MAX_COMPARED = 8
 """Maximum runs of a package whose comparisons are made twice: 8 runs have 28 comparisons."""
 
 _DECISION = attrgetter("label", "score", "chosen")
@@ -207,7 +207,7 @@ class _Verifier:
 
     def _compare_again(self, level: Level) -> int:
         """Compares runs by memeval and by the witness; returns the number of comparisons."""
-        runs = self.package.runs[:MOST_COMPARED]
+        runs = self.package.runs[:MAX_COMPARED]
         if len(runs) < 2 or any(run.metrics.get("accuracy") is None for run in runs):
             return 0
 

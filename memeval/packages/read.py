@@ -123,8 +123,8 @@ def _error(path: Path, what: str) -> UserError:
 def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
     """Raises `UserError` for anything that a package never contains, before unpacking."""
     infos = archive.infolist()
-    if len(infos) > form.MOST_ENTRIES:
-        raise _error(path, f"{len(infos):,} entries, more than {form.MOST_ENTRIES:,}")
+    if len(infos) > form.MAX_ENTRIES:
+        raise _error(path, f"{len(infos):,} entries, more than {form.MAX_ENTRIES:,}")
 
     for info in infos:
         is_known = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

@@ -42,7 +42,7 @@ LONGEST_CELL = 200
 """Characters of a name or a setting in a table; the CSV has all of them."""
 LONGEST_TITLE = 1_000
 """Maximum length of the line above a table, in characters."""
-MOST_NAMED = 30
+MAX_NAMED = 30
 """Maximum columns that the lines below a table name; a data set may have hundreds of categories."""
 LONGEST_WORD = 9
 """Length of the longest word in a header that is not broken: `questions`, `retrieval`."""
@@ -99,9 +99,9 @@ def _left_out(fitted: Fitted, width: int) -> str:
     lines = []
     if fitted.equal:
         shown = [f"{name} {value}" for name, value in fitted.equal.items()]
-        lines.append(f"Equal in all rows: {some_of(shown, MOST_NAMED)}")
+        lines.append(f"Equal in all rows: {some_of(shown, MAX_NAMED)}")
     if fitted.dropped:
-        hidden = some_of(fitted.dropped, MOST_NAMED)
+        hidden = some_of(fitted.dropped, MAX_NAMED)
         lines.append(f"Hidden to fit {width} columns: {hidden} (all columns in comparison.csv)")
 
     return "\n".join(lines)

@@ -20,7 +20,7 @@ LABEL = "label"
 """The setting that names a version of a system."""
 IMPORTED_FILE = "system.file"
 """The setting with the file of answers from another program."""
-MOST_SETTINGS = 6
+MAX_SETTINGS = 6
 """Up to this number of settings, labels name all; beyond it, only options and unusual values."""
 WITH_ABSENT_SETTINGS = ("dataset", "system")
 """Groups with settings that a cell has only if they were set, such as a data set's canaries."""
@@ -80,7 +80,7 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
     columns = differing_settings(summaries)
     keys = [key for key in columns if key not in UNNAMED]
     usual: dict[str, str] = {}
-    if len(keys) > MOST_SETTINGS:
+    if len(keys) > MAX_SETTINGS:
         keys.sort(key=lambda key: not _names_option(key))
         for key in keys:
             # A setting that some cells lack is always named: nothing else distinguishes these.

@@ -23,7 +23,7 @@ from memeval.statistics.flips import flip_test
 from memeval.statistics.student import quantile
 
 POWER = 0.80
-FEWEST_CLUSTERS = 6
+MIN_CLUSTERS = 6
 """With fewer, no pattern of signs reaches a p of .05: with five, the smallest is 2/2^5 = .0625."""
 _BY_SIMULATION = {6: 4.40, 7: 3.50, 8: 3.36, 9: 3.28}
 """Factors of the detectable difference for few clusters, whose flips are coarser than t."""
@@ -69,7 +69,7 @@ class ClusteredDifference(Struct, frozen=True):
     @property
     def has_too_few_clusters(self) -> bool:
         """Whether these clusters are too few to show a difference of any size."""
-        return self.groups < FEWEST_CLUSTERS
+        return self.groups < MIN_CLUSTERS
 
     @property
     def is_uniform(self) -> bool:
@@ -136,7 +136,7 @@ def detectable_difference(se: float, groups: int, *, most: float | None = None) 
 
     Source: Bloom, Evaluation Review 19 (1995).
     """
-    if groups < FEWEST_CLUSTERS:
+    if groups < MIN_CLUSTERS:
         return None
 
     factor = _BY_SIMULATION.get(groups)

@@ -24,9 +24,9 @@ SEED = 20_260_101
 """Seed of the draws: a p is the same each time."""
 _BATCH = 2_048
 """Sign vectors per batch, which limits the memory."""
-_MOST_SIGNS = 2**18
+_MAX_SIGNS = 2**18
 """Signs per batch of draws, which also keeps a product with them in the processor's cache."""
-_MOST_FLIPPED = 2**21
+_MAX_FLIPPED = 2**21
 """Sums of comparisons per batch, for the same reason."""
 _ROUNDING = 1e-9
 """Sums that differ by this share of the largest possible sum are equal."""
@@ -132,7 +132,7 @@ def max_t_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:
 
     with_rest = np.zeros(len(sums))
     total = 0
-    at_once = max(1, _MOST_FLIPPED // len(sums))
+    at_once = max(1, _MAX_FLIPPED // len(sums))
     for batch in _sign_vectors(groups):
         total += len(batch)
         for start in range(0, len(batch), at_once):
@@ -173,7 +173,7 @@ def _sign_vectors(groups: int) -> Iterator[Matrix]:
 
     generator = np.random.default_rng(SEED)
     # A multiple of four vectors leaves no random bits over, so that the draws are always the same.
-    most = max(4, min(_BATCH, _MOST_SIGNS // groups // 4 * 4))
+    most = max(4, min(_BATCH, _MAX_SIGNS // groups // 4 * 4))
     for start in range(0, DRAWS, most):
         size = (min(most, DRAWS - start), groups)
         yield 1.0 - 2.0 * generator.integers(0, 2, size=size, dtype=np.int8)

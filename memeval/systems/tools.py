@@ -9,7 +9,7 @@ from memeval.text.shown import counted
 
 T = TypeVar("T")
 
-MOST_FOUND = 50
+MAX_FOUND = 50
 """Maximum chunks that one search returns."""
 
 
@@ -75,7 +75,7 @@ def search_tool(search: Search, limit: int) -> Tool:
             limit={
                 "type": "integer",
                 "minimum": 1,
-                "maximum": MOST_FOUND,
+                "maximum": MAX_FOUND,
                 "description": f"Entries to return, {limit} by default.",
             },
         ),

@@ -49,9 +49,9 @@ APOSTROPHES, HYPHENS = "'\u2019\u02bc", "\\-\u2010\u2011"
 """Signs that are interchangeable in names, for regex classes."""
 OTHER_KIND = r"(?!(?<=<)(?:secret|email|iban|card|ip|phone)-\d+>)"
 """Fails at a placeholder: `email` may be among the names."""
-LEAST_DIGITS, MOST_DIGITS = 7, 15
+MIN_DIGITS, MAX_DIGITS = 7, 15
 """Number of digits of a phone number (ITU-T E.164)."""
-LEAST_OF_CARD = 13
+MIN_OF_CARD = 13
 
 
 class Redactor(Struct, dict=True):
@@ -185,7 +185,7 @@ def _is_card(value: str) -> bool:
     """Whether the check digit is right (ISO/IEC 7812: Luhn's sum ends in 0)."""
     digits = [int(mark) for mark in value if mark.isdecimal()]
     doubled = [2 * digit - 9 * (digit > 4) for digit in digits[-2::-2]]
-    is_long = len(digits) >= LEAST_OF_CARD
+    is_long = len(digits) >= MIN_OF_CARD
     return is_long and any(digits) and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
@@ -200,7 +200,7 @@ def _is_ip(value: str) -> bool:
 
 
 def _is_phone(value: str) -> bool:
-    return LEAST_DIGITS <= sum(map(str.isdecimal, value)) <= MOST_DIGITS
+    return MIN_DIGITS <= sum(map(str.isdecimal, value)) <= MAX_DIGITS
 
 
 KINDS = (

@@ -6,7 +6,7 @@ from functools import partial
 
 REDACTED = "[redacted]"
 """The text that replaces a secret."""
-MOST_ADDRESSES = 100
+MAX_ADDRESSES = 100
 """Maximum URLs without spaces between them that are checked one by one; real texts have fewer."""
 # Shapes of unknown secrets. Each pattern begins with one of a few letters and consumes what it
 # examines, so the time is linear.
@@ -85,7 +85,7 @@ def _is_secret(name: str, secret: str, before: str) -> bool:
 def _without_user(match: re.Match[str], hide: Callable[[str], str]) -> str:
     """The URLs of a match without user names and passwords."""
     addresses = match[0].split("://")[1:]
-    if len(addresses) > MOST_ADDRESSES and "@" in match[0]:
+    if len(addresses) > MAX_ADDRESSES and "@" in match[0]:
         return f"://{hide(match[0])}"
 
     return "://".join(["", *(_hide_user(address, hide) for address in addresses)])

@@ -10,7 +10,7 @@ from memeval.config.filing import RESERVED, Filing
 from memeval.text.redaction import redacted
 from memeval.tracking.payload import NOTE, SWEEP, SWEEP_ID
 
-MOST_SWEEPS = 100
+MAX_SWEEPS = 100
 """Maximum sweeps that a run names; the latest are kept."""
 
 
@@ -31,7 +31,7 @@ def collect_labels(
         joined = ",".join([*(tags.get(tag, "") for tags in known), asked_for_by or ""])
         names = list(dict.fromkeys(filter(None, joined.split(","))))
         if names:
-            labels[tag] = ",".join(names[-MOST_SWEEPS:])
+            labels[tag] = ",".join(names[-MAX_SWEEPS:])
 
     return labels
 

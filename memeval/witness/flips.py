@@ -6,7 +6,7 @@ from math import inf
 
 from memeval.witness.share import dot
 
-MOST_COUNTED = 16
+MAX_COUNTED = 16
 """Up to this many conversations, every vector of signs is counted; beyond it, 9,999 are drawn."""
 DRAWS, SEED, AT_ONCE = 9_999, 20_260_101, 2_048
 _TIE = 1e-9
@@ -19,7 +19,7 @@ def flip_test(
     total, count = sum(sums), sum(sizes)
     least = abs(total) - _TIE * sum(map(abs, sums))
     # The observed data count as one of the draws.
-    observed = int(len(sums) > MOST_COUNTED)
+    observed = int(len(sums) > MAX_COUNTED)
     reached, lows, highs = observed, [-inf] * observed, [inf] * observed
     for signs in sign_vectors(len(sums)):
         a, b = dot(signs, sums), dot(signs, sizes)
@@ -55,7 +55,7 @@ def adjusted_ps(sums: Sequence[dict[str, float]]) -> list[float]:
         least.append(total - _TIE * sum(map(abs, row)))
 
     order = sorted(range(len(rows)), key=totals.__getitem__, reverse=True)
-    count = int(len(cases) > MOST_COUNTED)
+    count = int(len(cases) > MAX_COUNTED)
     reached = [count] * len(rows)
     for signs in sign_vectors(len(cases)):
         count += 1
@@ -75,7 +75,7 @@ def adjusted_ps(sums: Sequence[dict[str, float]]) -> list[float]:
 
 def sign_vectors(groups: int) -> Iterator[tuple[int, ...]]:
     """All vectors of signs, without opposite ones; for many groups, random draws."""
-    if groups <= MOST_COUNTED:
+    if groups <= MAX_COUNTED:
         # The vectors of the second half are the opposites of those of the first.
         yield from islice(product((1, -1), repeat=groups), max(2**groups // 2, 1))
         return

@@ -1062,7 +1062,7 @@ def test_oversized_archives_are_refused(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(UserError, match=r"conversations\.json"):
         data(["import", str(lying), "--into", target])
 
-    monkeypatch.setattr(sources, "MOST_FILES", 3)
+    monkeypatch.setattr(sources, "MAX_FILES", 3)
     many = export_zip(tmp_path / "many.zip", {f"{number}.json": [] for number in range(4)})
     with pytest.raises(UserError, match="contains 4 files; at most 3"):
         data(["import", str(many), "--into", target])

@@ -11,7 +11,7 @@ import pytest
 from incident_tables_sample import ROWS, write_table
 from test_incidents import cases
 
-from memeval.datasets.incidents.runbooks import MOST_REVISIONS, STEPS, handle
+from memeval.datasets.incidents.runbooks import MAX_REVISIONS, STEPS, handle
 from memeval.datasets.incidents.table import Incident
 from memeval.datasets.locate import build
 from memeval.metrics.keywords import keyword_pass, keywords
@@ -43,8 +43,8 @@ def test_runbook_is_revised_after_incidents_1_2_4_8_and_then_followed() -> None:
 
 
 def test_revisions_stop_at_the_maximum() -> None:
-    found = [one for one in handle(0, "north", incidents(2**MOST_REVISIONS + 1)) if one]
-    assert max(one.revision or 0 for one in found) == MOST_REVISIONS
+    found = [one for one in handle(0, "north", incidents(2**MAX_REVISIONS + 1)) if one]
+    assert max(one.revision or 0 for one in found) == MAX_REVISIONS
     assert found[-1].revision is None and found[-1].steps
     assert handle(0, "north", incidents(2, fault="")) == [None, None]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memeval.datasets.contract import Dataset
-from memeval.datasets.io.entries import MOST_SHOWN
+from memeval.datasets.io.entries import MAX_SHOWN
 from memeval.datasets.io.questions import QuestionEntry
 from memeval.datasets.locate import build, locate
 from memeval.datasets.registry import DATASETS
@@ -261,8 +261,8 @@ def test_mistakes_are_listed_up_to_a_limit_and_the_rest_counted(tmp_path: Path) 
     assert (
         error.hints[0] == "case 2 'south', question 'q1': evidence 'z' is not a chunk of the case."
     )
-    assert error.hints[MOST_SHOWN - 1] == "and 10 more"
-    assert len(error.hints) == MOST_SHOWN + 1
+    assert error.hints[MAX_SHOWN - 1] == "and 10 more"
+    assert len(error.hints) == MAX_SHOWN + 1
 
 
 def test_notes_count_missing_evidence_and_unread_fields(tmp_path: Path) -> None:

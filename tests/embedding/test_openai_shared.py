@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from doubles.endpoint import Faults, ScriptedEndpoint
 
-from memeval.config.schema import MOST_TEXTS
+from memeval.config.schema import MAX_TEXTS
 from memeval.errors import ModelError
 from memeval.llm.cache import Cache
 from memeval.llm.endpoint import Endpoint, EndpointSettings
@@ -33,7 +33,7 @@ async def embed(
     folder: Path,
     *histories: list[str],
     at_once: bool,
-    batch_size: int = MOST_TEXTS,
+    batch_size: int = MAX_TEXTS,
     width: int | None = None,
 ) -> list[object]:
     endpoint = Endpoint(EndpointSettings(server.base_url, "of the test", 4, 5.0, 0))

@@ -11,7 +11,7 @@ from memeval.datasets.locomo.metrics import officially_refuses
 from memeval.metrics.refusal import is_refusal
 
 SMALLEST_RECALL = 0.95
-MOST_FALSE_ALARMS = 0.01
+MAX_FALSE_ALARMS = 0.01
 
 
 def test_refusals_are_recognised() -> None:
@@ -65,7 +65,7 @@ def test_right_answers_of_real_systems_are_rarely_taken_for_refusals(
     ]
 
     assert sum(is_refusal(row["hypothesis"]) for row in judged) == refusals
-    assert sum(is_refusal(row["hypothesis"]) for row in right) <= MOST_FALSE_ALARMS * len(right)
+    assert sum(is_refusal(row["hypothesis"]) for row in right) <= MAX_FALSE_ALARMS * len(right)
 
 
 @pytest.mark.real_data
@@ -87,7 +87,7 @@ def test_refusals_in_real_answers_to_unanswerable_questions(data_dir: Path) -> N
     found = [key for key in abstention if is_refusal(answers[key])]
     assert all(judged[key] for key in found)
     assert (len(found), sum(judged[key] for key in abstention)) == (18, 27)
-    assert sum(is_refusal(answers[key]) for key in answered_right) <= MOST_FALSE_ALARMS * len(
+    assert sum(is_refusal(answers[key]) for key in answered_right) <= MAX_FALSE_ALARMS * len(
         answered_right
     )
 

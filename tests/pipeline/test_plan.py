@@ -225,7 +225,7 @@ def test_unknown_option_is_refused_as_by_a_run(memeval: Command) -> None:
 def test_runs_that_send_the_same_prompts_are_estimated_as_one(memeval: Command) -> None:
     """bm25 shows no window, so it sends the same under each compression."""
     constants = {
-        "memeval.runs.forecast.estimate.MOST_QUESTIONS": 10,
+        "memeval.runs.forecast.estimate.MAX_QUESTIONS": 10,
         "memeval.runs.forecast.estimate.SAMPLED_REPEATS": 3,
         "memeval.runs.forecast.estimate.SAMPLED_QUESTIONS": 18,
     }

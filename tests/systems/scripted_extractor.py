@@ -28,7 +28,7 @@ RULES = (
     ("key_fact", r"\b(?:\d+|is|are|was|were)\b"),
 )
 assert {kind for kind, _ in RULES} == set(KINDS)
-MOST_PER_LINE = 1
+MAX_PER_LINE = 1
 _CHUNK = re.compile(r"(?m)^(\d+)\. (?:\[[^\]]*\] )?")
 _SENTENCE = re.compile(r"[^.!?]+[.!?]?")
 
@@ -69,7 +69,7 @@ def items(turns: str, *, second: bool) -> Iterator[dict[str, Any]]:
         for line in content.strip().split("\n"):
             speaker, _, said = line.partition(": ")
             notes = list(line_items(speaker, said, second=second))
-            yield from ({**note, "chunk": int(number)} for note in notes[:MOST_PER_LINE])
+            yield from ({**note, "chunk": int(number)} for note in notes[:MAX_PER_LINE])
 
 
 def line_items(speaker: str, message: str, *, second: bool) -> Iterator[dict[str, Any]]:

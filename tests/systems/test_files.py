@@ -14,7 +14,7 @@ from memeval.config.schema import GranularityConfig
 from memeval.datasets.granularity import chunks
 from memeval.records import MemoryChunk, Query
 from memeval.systems.base import SystemSettings
-from memeval.systems.files.system import MOST_MATCHES, Files, has_match, lines_of
+from memeval.systems.files.system import MAX_MATCHES, Files, has_match, lines_of
 from memeval.systems.tools import ToolResult
 from memeval.testing.sample import sample_case
 
@@ -72,7 +72,7 @@ def test_grep_reports_the_number_of_further_matches() -> None:
 
     system.consolidate()
     lines = use(system, "grep", pattern="quill \\d").text.splitlines()
-    assert len(lines) == MOST_MATCHES + 1
+    assert len(lines) == MAX_MATCHES + 1
     assert lines[-1] == "(50 more lines match: narrow the pattern or the path)"
 
 
@@ -129,7 +129,7 @@ def test_note_with_the_name_of_another_file_is_refused(path: str) -> None:
 
 
 def test_number_and_length_of_notes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memeval.systems.files.system.MOST_NOTES", 1)
+    monkeypatch.setattr("memeval.systems.files.system.MAX_NOTES", 1)
     monkeypatch.setattr("memeval.systems.files.system.LONGEST_NOTE", 4)
     system = Files(SystemSettings(), None)  # type: ignore[arg-type]
     words = [("people/ann.txt", "one"), ("people/ann.txt", "2"), ("places.txt", "3")]

@@ -43,7 +43,7 @@ def test_bm25_ranks_a_limited_number_but_all_that_is_shown(
     cut.remember(conversation())
     whole.remember(conversation())
     whole_ranking = whole.ask(query).ranking or ()
-    monkeypatch.setattr(bm25, "MOST_RANKED", most)
+    monkeypatch.setattr(bm25, "MAX_RANKED", most)
     monkeypatch.setattr(type(cut.system), "ranking_depth", top_k)
     answer = cut.ask(query)
     assert answer.ranking == whole_ranking[:ranked]

@@ -32,7 +32,7 @@ JSON_VERSION = 1
 ALL = "all questions"
 """Name of the difference over all questions, next to those of the categories."""
 MARKS = {FINE: "PASS", WORSE_STATUS: "FAIL", BROKEN_STATUS: "BROKEN"}
-MOST_LISTED = 20
+MAX_LISTED = 20
 """Maximum questions that Markdown lists; the JSON has all."""
 LONGEST_VALUE = 60
 """Maximum characters of a setting's value in the list of differences."""
@@ -121,7 +121,7 @@ class Gate:
 
         for title, names in (("Worse", result.lost), ("Better", result.gained)):
             if names:
-                some = some_of([inline(one_line(name, 80)) for name in names], MOST_LISTED)
+                some = some_of([inline(one_line(name, 80)) for name in names], MAX_LISTED)
                 lines += ["", f"{title}, by question ({len(names):,}): {some}."]
 
         if result.must_pass:

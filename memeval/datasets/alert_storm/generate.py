@@ -61,8 +61,8 @@ share only the year or the month, and judges don't confuse them.
 LINK_KINDS: Mapping[str, str] = {"link_down": "the link went down", "link_up": "the link came up"}
 SEVERITIES = ("critical", "major", "minor", "warning")
 
-MOST_ALERTS = 1_000_000
-MOST_STORMS = 12
+MAX_ALERTS = 1_000_000
+MAX_STORMS = 12
 """Maximum per case. The day of a storm may be an answer, so no two may be easily confused."""
 SHAPE = ("n_alerts", "n_root_causes", "duplicate_rate", "flap_rate", "topology", "n_devices")
 """Settings of a single storm."""
@@ -118,7 +118,7 @@ class Storm(Struct, frozen=True):
 class AlertStormSettings(DatasetSettings):
     source: Literal["generated", "log"] = at(PREPARE, "generated")
     """A generated network, or the alert lines of a log, whose root causes are unknown."""
-    n_alerts: int = at(PREPARE, 1_000, least=10, most=MOST_ALERTS)
+    n_alerts: int = at(PREPARE, 1_000, least=10, most=MAX_ALERTS)
     """Lines of each storm, 10 to 1,000,000."""
     n_root_causes: int = at(PREPARE, 3, least=1)
     duplicate_rate: float = at(PREPARE, 0.2)
@@ -129,7 +129,7 @@ class AlertStormSettings(DatasetSettings):
     n_devices: int = at(PREPARE, 40, least=5, most=9_999)
     n_cases: int = at(PREPARE, 3, least=1, most=10_000)
     """Number of cases: storms, or histories of storms."""
-    storms_per_case: int = at(PREPARE, 1, least=1, most=MOST_STORMS)
+    storms_per_case: int = at(PREPARE, 1, least=1, most=MAX_STORMS)
     """Storms of one network in each case, 1 to 12; with two or more, questions ask what happened in
     earlier storms.
     """
@@ -176,11 +176,11 @@ class AlertStormSettings(DatasetSettings):
 
         most = self.n_devices // 3
         check_number("dataset.n_root_causes", self.n_root_causes, {"least": 1, "most": most})
-        if self.n_alerts * self.storms_per_case > MOST_ALERTS:
+        if self.n_alerts * self.storms_per_case > MAX_ALERTS:
             raise UserError(
                 f"dataset.n_alerts={self.n_alerts} in each of "
                 f"dataset.storms_per_case={self.storms_per_case} storms are more than "
-                f"{MOST_ALERTS} alerts in a case"
+                f"{MAX_ALERTS} alerts in a case"
             )
 
         rates = (self.duplicate_rate, self.flap_rate)

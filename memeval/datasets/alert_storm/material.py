@@ -16,10 +16,10 @@ from memeval.datasets.grouping import K, group
 from memeval.datasets.netops.base import Draft, draft
 from memeval.datasets.netops.words import day
 
-MOST_PER_TEMPLATE = 20
+MAX_PER_TEMPLATE = 20
 """Maximum number of questions per template, before some are chosen."""
 
-MOST_EVIDENCE = 1_000
+MAX_EVIDENCE = 1_000
 """Maximum number of turns that a question names as evidence; a question with more names none."""
 
 
@@ -60,7 +60,7 @@ class StormMaterial(Struct, frozen=True, dict=True):
         return self.shown[-1].alert.time.replace(second=0, microsecond=0) + timedelta(minutes=1)
 
     def draw_items(self, items: Iterable[K]) -> list[K]:
-        return draw(self.rng, items, MOST_PER_TEMPLATE)
+        return draw(self.rng, items, MAX_PER_TEMPLATE)
 
     def draw_differing(
         self, groups: Mapping[K, list[ShownAlert]], field: str
@@ -80,7 +80,7 @@ class StormMaterial(Struct, frozen=True, dict=True):
         form: str = "",
     ) -> Draft:
         ids = tuple(dict.fromkeys(line.turn_id for line in evidence))
-        if len(ids) > MOST_EVIDENCE:
+        if len(ids) > MAX_EVIDENCE:
             ids = ()
 
         return draft(ability, task, text, gold, evidence=ids, asked_at=self.now, form=form)
@@ -116,7 +116,7 @@ def link_lines(material: StormMaterial) -> Iterator[tuple[str, list[ShownAlert]]
 
 
 def lines_alone_in_time(material: StormMaterial) -> Iterator[ShownAlert]:
-    return filter(material.is_alone, draw(material.rng, material.shown, MOST_PER_TEMPLATE))
+    return filter(material.is_alone, draw(material.rng, material.shown, MAX_PER_TEMPLATE))
 
 
 def first_lines(lines: Sequence[ShownAlert]) -> list[ShownAlert]:

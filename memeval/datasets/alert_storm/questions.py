@@ -8,7 +8,7 @@ from itertools import pairwise, product
 
 from memeval.datasets.alert_storm.generate import ROOT_KINDS
 from memeval.datasets.alert_storm.material import (
-    MOST_PER_TEMPLATE,
+    MAX_PER_TEMPLATE,
     StormMaterial,
     causes_of,
     first_lines,
@@ -134,7 +134,7 @@ def before(material: StormMaterial) -> Iterator[Draft]:
         if is_first and line.alert.device != next_line.alert.device:
             pairs.append((line, next_line))
 
-    for line, next_line in draw(material.rng, pairs, MOST_PER_TEMPLATE):
+    for line, next_line in draw(material.rng, pairs, MAX_PER_TEMPLATE):
         # Lines of a log may share a millisecond, and then their order is unknown.
         if material.is_alone(line) and material.is_alone(next_line):
             what = name_alert(next_line.alert)
@@ -144,7 +144,7 @@ def before(material: StormMaterial) -> Iterator[Draft]:
 
 def earlier(material: StormMaterial) -> Iterator[Draft]:
     names = list(material.devices)
-    for _ in range(MOST_PER_TEMPLATE):
+    for _ in range(MAX_PER_TEMPLATE):
         firsts = [material.devices[name][0] for name in draw(material.rng, names, 2)]
         firsts.sort(key=lambda line: line.alert.time)
         if moment(firsts[0]) == moment(firsts[-1]):
@@ -201,7 +201,7 @@ def silent_device(material: StormMaterial) -> Iterator[Draft]:
 def unknown_device(material: StormMaterial) -> Iterator[Draft]:
     """Asks about names like those of the network's devices, with numbers that no device has."""
     names = list(material.devices)
-    for number in range(MOST_PER_TEMPLATE // 2):
+    for number in range(MAX_PER_TEMPLATE // 2):
         stem, _, tail = pick(material.rng, names).rpartition("_")
         beyond = 9 * 10 ** max(2, len(tail) - 1)
         name = f"{stem}_{beyond + int(material.rng.random() * 90) + number}"
@@ -214,7 +214,7 @@ def unknown_kind(material: StormMaterial) -> Iterator[Draft]:
     """Asks about a known device and a known kind that never occurred together."""
     met = {(line.alert.device, line.alert.kind) for line in material.shown}
     pairs = [pair for pair in product(material.devices, material.kinds) if pair not in met]
-    for device, kind in draw(material.rng, pairs, MOST_PER_TEMPLATE):
+    for device, kind in draw(material.rng, pairs, MAX_PER_TEMPLATE):
         text = f"What was the severity of the latest alert {kind} of device {device}?"
         yield material.ask("ABS", "unknown_kind", text, ())
 

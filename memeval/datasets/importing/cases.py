@@ -16,7 +16,7 @@ from memeval.datasets.io.questions import in_utc
 from memeval.errors import UserError
 from memeval.text.shown import one_line
 
-LEAST_GLOBAL = 16
+MIN_GLOBAL = 16
 """Minimum length of an id that is assumed to be unique across conversations."""
 SCOPES = ("conversation", "session", "thread")
 """Keys of the messages among which a shorter id is unique."""
@@ -233,7 +233,7 @@ def _sessions(messages: Sequence[Message], log: ImportLog) -> list[list[Message]
         given = message.message_id or ""
         # A short id such as 1 is unique only within its conversation, or only within its session.
         scope: tuple[str, ...] = ()
-        if len(given) < LEAST_GLOBAL:
+        if len(given) < MIN_GLOBAL:
             scope = tuple(message.keys.get(name, "") for name in SCOPES)
 
         known = (*scope, given, message.speaker, message.text)

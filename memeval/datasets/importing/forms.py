@@ -41,14 +41,14 @@ FORMS: Mapping[str, Form] = {
     "table": Form("a table of messages", lambda _: False),
 }
 """Formats by the name that `--as` takes. The first one that recognises a record wins."""
-MOST_EXAMINED = 1_000
+MAX_EXAMINED = 1_000
 """Maximum number of records of a file that are used to recognise its format."""
 OWN = "dataset=json"
 
 
 def recognise(records: Sequence[Any]) -> str | None:
     """The format of most records; None if unknown. `OWN` is the format that an import writes."""
-    votes = Counter(filter(None, map(_form_of, records[:MOST_EXAMINED])))
+    votes = Counter(filter(None, map(_form_of, records[:MAX_EXAMINED])))
     return votes.most_common(1)[0][0] if votes else None
 
 

@@ -23,11 +23,11 @@ from memeval.text.shown import one_line
 
 JSON = (".json", ".jsonl", ".ndjson")
 ENDINGS = (*JSON, ".csv", ".tsv", ".xlsx", ".txt")
-MOST_FILES = 100_000
-MOST_BYTES = 1 << 29
+MAX_FILES = 100_000
+MAX_BYTES = 1 << 29
 """Limit for one file, unpacked."""
-MOST_IN_ALL = 1 << 31
-MOST_RATIO = 500
+MAX_TOTAL_BYTES = 1 << 31
+MAX_RATIO = 500
 """Limit for the ratio of unpacked to packed bytes. Chats reach 20; only zip bombs reach 1,000."""
 RATIO_FROM = 1 << 20
 """Files up to this size are harmless at any ratio."""
@@ -91,8 +91,8 @@ def open_sources(paths: Sequence[Path], log: ImportLog) -> Iterator[list[SourceF
 def check_archive(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]:
     """An archive's files. Raises `UserError` if it is encrypted or states sizes over a limit."""
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-    if len(entries) > MOST_FILES:
-        raise UserError(f"{path} contains {len(entries):,} files; at most {MOST_FILES:,} are read.")
+    if len(entries) > MAX_FILES:
+        raise UserError(f"{path} contains {len(entries):,} files; at most {MAX_FILES:,} are read.")
 
     in_all = 0
     for entry in entries:
@@ -100,22 +100,22 @@ def check_archive(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]
         if entry.flag_bits & 1:
             raise UserError(f"{path} is encrypted.", "unpack it, and name the folder")
 
-        too_dense = entry.file_size > MOST_RATIO * max(entry.compress_size, 1)
+        too_dense = entry.file_size > MAX_RATIO * max(entry.compress_size, 1)
         if entry.file_size > RATIO_FROM and too_dense:
-            raise _too_large(path, entry.filename, f"more than {MOST_RATIO} times its size")
+            raise _too_large(path, entry.filename, f"more than {MAX_RATIO} times its size")
 
-    if in_all > MOST_IN_ALL:
-        raise _too_large(path, "all its files together", f"more than {MOST_IN_ALL:,} bytes")
+    if in_all > MAX_TOTAL_BYTES:
+        raise _too_large(path, "all its files together", f"more than {MAX_TOTAL_BYTES:,} bytes")
 
     return entries
 
 
 class _Budget(Struct):
-    remaining: int = MOST_IN_ALL
+    remaining: int = MAX_TOTAL_BYTES
 
     def read(self, file: IO[bytes], path: Path, name: str, packed: int) -> bytes:
         """The whole file, if it stays within the bounds."""
-        most = min(self.remaining, MOST_BYTES, max(MOST_RATIO * packed, RATIO_FROM))
+        most = min(self.remaining, MAX_BYTES, max(MAX_RATIO * packed, RATIO_FROM))
         blocks, size = [], 0
         while block := file.read(BLOCK):
             size += len(block)
@@ -167,8 +167,8 @@ def _folder_files(folder: Path, budget: _Budget) -> list[SourceFile]:
         shown = folder / one_line(name.as_posix())
         read = partial(_read_file, path, budget)
         files.append(SourceFile(path=folder, name=named, shown_path=shown, read=read))
-        if len(files) > MOST_FILES:
-            raise UserError(f"{folder} contains more than {MOST_FILES:,} files.")
+        if len(files) > MAX_FILES:
+            raise UserError(f"{folder} contains more than {MAX_FILES:,} files.")
 
     if not files:
         raise UserError(f"{folder} contains no files.")
@@ -211,7 +211,7 @@ def _is_hidden(name: str) -> bool:
 
 def _read_file(path: Path, budget: _Budget) -> bytes:
     with reading(path, end="."), path.open("rb") as file:
-        return budget.read(file, path, path.name, packed=MOST_BYTES)
+        return budget.read(file, path, path.name, packed=MAX_BYTES)
 
 
 def _read_entry(

@@ -39,14 +39,14 @@ NEEDED = ("speaker", "text")
 DELIMITERS = (",", ";", "\t", "|")
 QUESTION = "question"
 """A table with this column contains questions."""
-MOST_ABOVE = 20
+MAX_TITLE_ROWS = 20
 """The header is one of the first rows, up to this number."""
 SEPARATOR = re.compile(r"sep=(.)\r?\n")
 """The first line of some files that Excel writes."""
 BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 LONGEST = 3
 """The longest run of such characters that is usual in a Western language."""
-MOST_ROWS = 5_000_000
+MAX_ROWS = 5_000_000
 
 
 class RawTable(Struct, frozen=True):
@@ -62,7 +62,7 @@ class RawTable(Struct, frozen=True):
 
         Raises `UserError` if there is no row.
         """
-        above_rows = list(islice(rows, MOST_ABOVE))
+        above_rows = list(islice(rows, MAX_TITLE_ROWS))
         first = [list(map(str.strip, cells)) for _, cells in above_rows]
         if not first:
             raise UserError(f"{path} contains no rows.", REPLACE)
@@ -115,7 +115,7 @@ def read_csv(
 
 def _delimiter(text: str) -> str:
     """The delimiter that occurs most often in the first line that has any."""
-    for line in text.split("\n", MOST_ABOVE)[:MOST_ABOVE]:
+    for line in text.split("\n", MAX_TITLE_ROWS)[:MAX_TITLE_ROWS]:
         if any(mark in line for mark in DELIMITERS):
             return max(DELIMITERS, key=line.count)
 
@@ -141,7 +141,7 @@ def read_excel(
 
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
         log.leave_out("sheets after the first", len(book.sheetnames) - 1)
-        values = islice(book[book.sheetnames[0]].iter_rows(values_only=True), MOST_ROWS)
+        values = islice(book[book.sheetnames[0]].iter_rows(values_only=True), MAX_ROWS)
         rows = [list(map(_cell, row)) for row in values]
     except UserError:
         raise

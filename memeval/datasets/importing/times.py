@@ -15,7 +15,7 @@ NANOSECONDS = 1e9
 UNREADABLE = "times that could not be read (their messages are kept)"
 BY_FORMAT = "timestamps as {}"
 EARLIEST, LATEST = datetime(1970, 1, 2, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-LEAST_YEAR = 1000
+MIN_YEAR = 1000
 """Earlier years have fewer digits and are typing errors."""
 NUMBER = re.compile(r"\d{9,19}(?:\.\d+)?")
 YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:[ T]+(\d{1,2})(?=:)|(?!\d))")
@@ -97,7 +97,7 @@ def _by_format(value: Any, date_format: str) -> datetime | None:
     except (ValueError, re.error):
         return None
 
-    return time if time.year >= LEAST_YEAR else None
+    return time if time.year >= MIN_YEAR else None
 
 
 def _plain(value: Any, log: ImportLog) -> datetime | None:
@@ -146,7 +146,7 @@ def iso_time(text: str) -> datetime | None:
     """A time or a date in ISO 8601, with its zone if it has one; None for anything else."""
     try:
         time = datetime.fromisoformat(iso_text(text))
-        if time.year < LEAST_YEAR:
+        if time.year < MIN_YEAR:
             return None
 
         # A time near the year 1 or 9999 may have no equivalent in UTC.

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from memeval.datasets.chance import draw
-from memeval.datasets.incidents.history import MOST_PER_TEMPLATE, IncidentHistory, minute_of
+from memeval.datasets.incidents.history import MAX_PER_TEMPLATE, IncidentHistory, minute_of
 from memeval.datasets.incidents.text import PastIncident, components_text, moment
 from memeval.datasets.netops.base import Draft
 from memeval.records import CategoryId
@@ -47,7 +47,7 @@ def procedure(history: IncidentHistory) -> Iterator[Draft]:
 def new_incident(history: IncidentHistory) -> Iterator[Draft]:
     """Asks what the newest runbook says about the fault of a later incident."""
     newest_of = dict(_last_revisions(history))
-    for later in draw(history.rng, history.later, MOST_PER_TEMPLATE):
+    for later in draw(history.rng, history.later, MAX_PER_TEMPLATE):
         newest = newest_of.get(later.fault)
         if newest is not None:
             text = (

@@ -17,7 +17,7 @@ from memeval.datasets.netops.base import Draft, draft
 
 CLOCK = "Answer as HH:MM."
 
-MOST_PER_TEMPLATE = 40
+MAX_PER_TEMPLATE = 40
 """Maximum number of questions per template, before some are chosen."""
 
 
@@ -84,7 +84,7 @@ class IncidentHistory(Struct, frozen=True, dict=True):
         return self.minutes[minute_of(past)] == 1
 
     def draw_incidents(self, items: Sequence[PastIncident]) -> list[PastIncident]:
-        return draw(self.rng, items, MOST_PER_TEMPLATE)
+        return draw(self.rng, items, MAX_PER_TEMPLATE)
 
     def ask(
         self,

@@ -9,7 +9,7 @@ from itertools import pairwise, product
 
 from memeval.datasets.chance import draw, pick
 from memeval.datasets.grouping import group
-from memeval.datasets.incidents.history import CLOCK, MOST_PER_TEMPLATE, IncidentHistory, names_of
+from memeval.datasets.incidents.history import CLOCK, MAX_PER_TEMPLATE, IncidentHistory, names_of
 from memeval.datasets.incidents.table import Incident
 from memeval.datasets.incidents.text import PastIncident, components_text, known_faults, moment
 from memeval.datasets.netops.base import Draft
@@ -92,7 +92,7 @@ def commonest_fault(history: IncidentHistory) -> Iterator[Draft]:
 
 
 def similar_incident(history: IncidentHistory) -> Iterator[Draft]:
-    for later in draw(history.rng, history.later, MOST_PER_TEMPLATE):
+    for later in draw(history.rng, history.later, MAX_PER_TEMPLATE):
         same_fault = history.faults.get(later.fault, [])
         alike = [past for past in same_fault if past.incident.level == later.level]
         if alike and history.alone(alike[-1]):
@@ -163,7 +163,7 @@ def first_with(history: IncidentHistory) -> Iterator[Draft]:
 
 def next_after(history: IncidentHistory) -> Iterator[Draft]:
     pairs = [pair for pair in pairwise(history.past) if all(map(history.alone, pair))]
-    for past, after in draw(history.rng, pairs, MOST_PER_TEMPLATE):
+    for past, after in draw(history.rng, pairs, MAX_PER_TEMPLATE):
         # The question names the first incident's components, which must not reveal the answer.
         if not set(past.incident.components) & set(after.incident.components):
             text = (
@@ -201,7 +201,7 @@ def days_between(history: IncidentHistory) -> Iterator[Draft]:
 
 def days_since(history: IncidentHistory) -> Iterator[Draft]:
     """Asks for the days up to a later incident's date."""
-    for later in draw(history.rng, history.later, MOST_PER_TEMPLATE):
+    for later in draw(history.rng, history.later, MAX_PER_TEMPLATE):
         name = pick(history.rng, list(history.components))
         last = history.components[name][-1]
         days = (later.time.date() - last.incident.time.date()).days
@@ -254,7 +254,7 @@ def contradiction(history: IncidentHistory) -> Iterator[Draft]:
 def unknown_component(history: IncidentHistory) -> Iterator[Draft]:
     later = {name for incident in history.later for name in incident.components}
     unknown = (later | history.elsewhere[0]) - history.components.keys()
-    for name in draw(history.rng, sorted(unknown), MOST_PER_TEMPLATE):
+    for name in draw(history.rng, sorted(unknown), MAX_PER_TEMPLATE):
         text = f"Which fault did component {name} have most recently?"
         yield history.ask("ABS", "unknown_component", text, ())
 
@@ -262,7 +262,7 @@ def unknown_component(history: IncidentHistory) -> Iterator[Draft]:
 def unknown_fault(history: IncidentHistory) -> Iterator[Draft]:
     later = {incident.fault for incident in history.later if incident.fault}
     unknown = (later | history.elsewhere[1]) - history.faults.keys()
-    for fault in draw(history.rng, sorted(unknown), MOST_PER_TEMPLATE):
+    for fault in draw(history.rng, sorted(unknown), MAX_PER_TEMPLATE):
         text = f"Which component had fault {fault} most recently?"
         yield history.ask("ABS", "unknown_fault", text, ())
 
@@ -274,7 +274,7 @@ def unknown_pair(history: IncidentHistory) -> Iterator[Draft]:
         met.update(product(past.incident.components, [past.incident.fault]))
 
     pairs = [pair for pair in product(history.components, history.faults) if pair not in met]
-    for name, fault in draw(history.rng, pairs, MOST_PER_TEMPLATE):
+    for name, fault in draw(history.rng, pairs, MAX_PER_TEMPLATE):
         text = f"At what time of day did component {name} first have fault {fault}?"
         yield history.ask("ABS", "unknown_pair", text, (), form=CLOCK)
 

@@ -17,7 +17,7 @@ STEPS = load_sibling(__file__, "steps.yaml", tuple[str, ...])
 
 STEPS_EACH = 2
 # 12 revisions: after that, a step would be used again.
-MOST_REVISIONS = len(STEPS) // STEPS_EACH
+MAX_REVISIONS = len(STEPS) // STEPS_EACH
 
 
 class Handling(Struct, frozen=True):
@@ -55,10 +55,10 @@ def _handling(seed: int, system: str, fault: str, count: int) -> Handling:
     steps = draw(seeded_random("incidents runbooks", seed, system, fault), STEPS)
     # The runbook is revised after incidents whose number is a power of two.
     in_force = max(1, (count - 1).bit_length())
-    followed = _procedure(steps, min(in_force, MOST_REVISIONS))
+    followed = _procedure(steps, min(in_force, MAX_REVISIONS))
     revision = count.bit_length()
     is_power_of_two = count & (count - 1) == 0
-    if not is_power_of_two or revision > MOST_REVISIONS:
+    if not is_power_of_two or revision > MAX_REVISIONS:
         return Handling(steps=followed, revision=None, revised="")
 
     return Handling(steps=followed, revision=revision, revised=_procedure(steps, revision))

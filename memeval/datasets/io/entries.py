@@ -19,7 +19,7 @@ from memeval.errors import UserError
 from memeval.results.files import HALF_CHARACTER
 from memeval.text.typed import convert
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 """Maximum number of mistakes that one message lists; the others are counted."""
 TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:\d{2})?)?"
@@ -58,7 +58,7 @@ class Mistakes(Struct):
     """Aliases of fields: the field that each was read as, and how often."""
 
     def refuse(self) -> None:
-        """Raises `UserError` if there are mistakes, and lists up to `MOST_SHOWN` of them."""
+        """Raises `UserError` if there are mistakes, and lists up to `MAX_SHOWN` of them."""
         if not self.messages:
             return
 
@@ -66,7 +66,7 @@ class Mistakes(Struct):
         if not others:
             raise UserError(f"{self.path}: {first}.", f"the schema:  {self.schema}")
 
-        shown = others[: MOST_SHOWN - 1]
+        shown = others[: MAX_SHOWN - 1]
         left = len(others) - len(shown)
         hints = [f"{mistake}." for mistake in shown]
         if left:

@@ -16,7 +16,7 @@ CATEGORY = re.compile(r"\w[\w .-]{0,59}")
 """Category names that can be part of a metric's name."""
 DEFAULT_CATEGORY = "general"
 """The category of a question that names none."""
-MOST_CHOICES = 26
+MAX_CHOICES = 26
 """The number of letters from A to Z."""
 Gold = Text | int | Finite
 Golds = str | int | Finite | list[Gold]
@@ -180,8 +180,8 @@ def _check_choices(
     place: Place, entry: QuestionEntry, choices: Sequence[str], golds: Sequence[str]
 ) -> None:
     """Notes choices that can't be asked; the answer names the right ones by their texts."""
-    if not 2 <= len(choices) <= MOST_CHOICES:
-        place.add(f"contains {len(choices)}, not 2 to {MOST_CHOICES}", name="choices")
+    if not 2 <= len(choices) <= MAX_CHOICES:
+        place.add(f"contains {len(choices)}, not 2 to {MAX_CHOICES}", name="choices")
     if len(set(choices)) < len(choices):
         place.add("lists a choice twice", name="choices")
 

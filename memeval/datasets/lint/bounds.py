@@ -20,7 +20,7 @@ RANKS: Mapping[str, int] = {
 """Controls, from the one with least of the conversation to the one with most."""
 BETWEEN = 3
 """Rank of all other systems: they have a part of the conversation, chosen by the question."""
-FEWEST_RUNS = 3
+MIN_RUNS = 3
 """Minimum number of runs that must agree on a question to be reported."""
 SAME = ("dataset", "judge", "llm", "prompt", "stages", "compression_turn", "compression_unit")
 """Settings that must be equal, besides the data, for one run to bound another."""
@@ -62,7 +62,7 @@ def check_bounds(material: LintedRun) -> Iterator[Finding]:
 def same_everywhere(material: LintedRun) -> Iterator[Finding]:
     """Questions that three or more comparable runs all get right, or all get wrong."""
     runs = [scores(material.records), *(rival.scores for rival in material.rivals)]
-    if len(runs) < FEWEST_RUNS:
+    if len(runs) < MIN_RUNS:
         return
 
     common = sorted(set(runs[0]).intersection(*runs[1:]))

@@ -7,8 +7,8 @@ from memeval.datasets.lint.records import Finding, LintedRun
 from memeval.datasets.lint.words import gold_runs, spaced
 from memeval.records import EvalCase, format_time
 
-LEAST_IN_PROMPT = 3
-LEAST_IN_MEMORY = 4
+MIN_IN_PROMPT = 3
+MIN_IN_MEMORY = 4
 """Minimum number of words of a gold that is searched for. A memory rephrases, and may contain a
 short gold by chance.
 """
@@ -50,7 +50,7 @@ def _golds_in(material: LintedRun, texts: Mapping[str, str]) -> Iterator[Hit]:
     runs_of: dict[str, list[str]] = {}
     for record in material.records:
         if record.question_id not in runs_of:
-            runs_of[record.question_id] = gold_runs(record.gold, record.question, LEAST_IN_PROMPT)
+            runs_of[record.question_id] = gold_runs(record.gold, record.question, MIN_IN_PROMPT)
 
     for text, source in texts.items():
         for question_id, runs in runs_of.items():
@@ -72,7 +72,7 @@ def check_memories(material: LintedRun) -> Iterator[Finding]:
         if known is None or record.choices:
             continue
 
-        runs = gold_runs(record.gold, record.question, LEAST_IN_MEMORY)
+        runs = gold_runs(record.gold, record.question, MIN_IN_MEMORY)
         # A date may follow from the time of a turn, without being said.
         unsaid = [run for run in runs if run not in known and not any(map(str.isdigit, run))]
         memory = stored.get(record.case_id, "")

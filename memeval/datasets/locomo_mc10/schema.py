@@ -24,7 +24,7 @@ TYPES: Mapping[str, CategoryId] = {
 }
 """LoCoMo's category by the file's `question_type`, which follows one of the wrong namings."""
 
-MOST_CHOICES = 10
+MAX_CHOICES = 10
 """Limited because a reply names a choice by one digit."""
 
 SUMMARIES = "haystack_session_summaries"
@@ -156,8 +156,8 @@ def _question(fields: Fields) -> EvalQuestion:
     choices = fields.texts("choices")
     right = fields.integer("correct_choice_index")
     answer = fields.answer("answer")
-    if not 2 <= len(choices) <= MOST_CHOICES:
-        raise fields.wrong("choices", f"has {len(choices)} entries, not 2 to {MOST_CHOICES}")
+    if not 2 <= len(choices) <= MAX_CHOICES:
+        raise fields.wrong("choices", f"has {len(choices)} entries, not 2 to {MAX_CHOICES}")
     if not all(map(str.strip, choices)):
         raise fields.wrong("choices", "contains an empty choice")
 

@@ -7,7 +7,7 @@ from string import ascii_uppercase
 
 from msgspec import Struct
 
-LEAST_CHOICES = 2
+MIN_CHOICES = 2
 # Golds come as `A`, `ABCD`, `C,D,F`, `A, ` and in other forms.
 CLEAN_LETTERS = re.compile(r"[A-Z]+|[A-Z](,[A-Z])+")
 LETTERS = re.compile(r"[A-Za-z](?:[\s,;、/]*[A-Za-z])*")
@@ -77,7 +77,7 @@ def split_choices(text: str) -> LetteredText | None:
     runs = [list(_run(body, start)) for start in _starts(body)]
     # Of equally long runs, the last: a question may quote a list before its own choices.
     best = max(runs, key=lambda run: (len(run), run[0][0]), default=[])
-    if len(best) < LEAST_CHOICES:
+    if len(best) < MIN_CHOICES:
         return None
 
     choices, irregularities = [], []

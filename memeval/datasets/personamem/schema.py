@@ -28,7 +28,7 @@ COLUMNS = (
 )
 """Columns that are read; the others say how long the context is and how far back the answer."""
 ROLES = ("system", "user", "assistant")
-MOST_CHOICES = 26
+MAX_CHOICES = 26
 INSTRUCTION = (
     "The message is from the user whose conversations these are. Choose the response that suits "
     "this user best by now."
@@ -92,8 +92,8 @@ def _row(fields: Fields, *, instruction: bool) -> PersonaMemRow:
 def _choices(fields: Fields) -> tuple[str, ...]:
     """The texts of the options, without the letter in front of each."""
     listed = _python_list(fields)
-    if not 2 <= len(listed) <= MOST_CHOICES:
-        raise fields.wrong("all_options", f"has {len(listed)} options, not 2 to {MOST_CHOICES}")
+    if not 2 <= len(listed) <= MAX_CHOICES:
+        raise fields.wrong("all_options", f"has {len(listed)} options, not 2 to {MAX_CHOICES}")
 
     choices = []
     for position, option in enumerate(listed):

@@ -22,7 +22,7 @@ NO_ANSWER = "No information available"
 """The reader's answer if the context contains no answer."""
 DEPTH = 6
 """Number of best sentences from which the answer is taken."""
-LEAST_COVERAGE = 0.1
+MIN_COVERAGE = 0.1
 COVERAGE_PER_DECADE = 0.1
 """Minimum share of the question's stems in one turn; grows with each tenfold of turns."""
 UNNAMED = 0.1
@@ -79,7 +79,7 @@ def _is_relevant(question: ParsedQuestion, context: ContextIndex, ranking: Ranki
     ):
         return True
 
-    least = LEAST_COVERAGE + COVERAGE_PER_DECADE * math.log10(1 + int(context.turns[-1]))
+    least = MIN_COVERAGE + COVERAGE_PER_DECADE * math.log10(1 + int(context.turns[-1]))
     if not question.names & context.spoken.keys():
         met = any(stem(name) in context.postings for name in question.names)
         least += UNNAMED if met or not question.names else STRANGER

@@ -10,7 +10,7 @@ from memeval.llm.extractive.sentences import Sentence, read_chunk
 from memeval.llm.extractive.words import NUMBERS, TEMPORAL
 from memeval.llm.memory_prompts import ExtractPrompt
 
-LEAST_TERMS = 2
+MIN_TERMS = 2
 """Minimum content words of a sentence that is kept."""
 
 _TYPES = tomllib.loads(Path(__file__).with_name("artifacts.toml").read_text(encoding="utf-8"))
@@ -32,7 +32,7 @@ def extract(prompt: ExtractPrompt) -> str:
             if sentence.asks:
                 question = f"asked: {sentence.text}"
                 continue
-            if len(sentence.terms) < LEAST_TERMS:
+            if len(sentence.terms) < MIN_TERMS:
                 continue
 
             kind = kind_of(sentence) or unclear

@@ -12,7 +12,7 @@ from memeval.records import Turn
 _NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?![\w.,]*\w|>)")
 """A number that is not part of a word or of a placeholder, such as `<name-2>`."""
 GAP = "…"
-FEWEST_WORDS = 5
+MIN_WORDS = 5
 """Minimum words of a sentence, so that enough remain besides its answer."""
 
 
@@ -25,7 +25,7 @@ def propose(prompt: DraftPrompt) -> str:
     for turn in sorted(turns, key=lambda turn: turn.turn_id != prompt.about):
         said_on = turn.time and turn.time.date()
         for sentence in read_chunk(turn.text):
-            if sentence.asks or len(sentence.words) < FEWEST_WORDS:
+            if sentence.asks or len(sentence.words) < MIN_WORDS:
                 continue
 
             text = sentence.text.strip().rstrip(".!")

@@ -16,8 +16,8 @@ from memeval.llm.contract import SessionPrompt, ToolCall, ToolPrompt
 from memeval.llm.extractive.entries import entries
 from memeval.llm.extractive.words import STOP_WORDS
 
-MOST_SEARCHES = 3
-MOST_WORDS = 6
+MAX_SEARCHES = 3
+MAX_WORDS = 6
 """Maximum words of one search."""
 FEW = 10
 """A number that a tool requires, if its schema allows it: mostly that of results."""
@@ -46,7 +46,7 @@ _KEEPS_DATE = re.compile(r"\bdate\b")
 _DEEPEST = 5
 """Maximum depth to which a schema is filled in."""
 _DEFINITIONS = ("$defs", "definitions")
-_MOST_PARTS, _MOST_LEVELS = 10_000, 40
+_MAX_PARTS, _MAX_LEVELS = 10_000, 40
 """Maximum size of a schema that is read: it comes from outside."""
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _HEAD = re.compile(r"^(?:[\w.-]+:\d+: )?(?:\[[^\]]*\] )?")
@@ -71,7 +71,7 @@ def _search(prompt: ToolPrompt, question: str) -> ToolCall | None:
         searches += [call["function"]["arguments"] for call in message.get("tool_calls", ())]
 
     tool = _search_among(prompt.tools)
-    if prompt.last or tool is None or len(searches) >= MOST_SEARCHES:
+    if prompt.last or tool is None or len(searches) >= MAX_SEARCHES:
         return None
 
     words = rare_words(question)
@@ -104,7 +104,7 @@ def _search(prompt: ToolPrompt, question: str) -> ToolCall | None:
 def rare_words(text: str) -> list[str]:
     """The words of a text that are not function words, in order, each once."""
     words = [word for word in _WORD.findall(text) if word.casefold() not in STOP_WORDS]
-    return list(dict.fromkeys(words))[:MOST_WORDS]
+    return list(dict.fromkeys(words))[:MAX_WORDS]
 
 
 def _search_among(
@@ -291,14 +291,14 @@ def without_references(schema: Any) -> Any:
     """A schema in which each `$ref` to one of its own definitions is replaced by that definition,
     and each `anyOf` by one of its alternatives.
 
-    The parts of a schema that would grow beyond `_MOST_PARTS` are left out.
+    The parts of a schema that would grow beyond `_MAX_PARTS` are left out.
     """
     known = {}
     for section in _DEFINITIONS:
         for name, part in mapping_of(mapping_of(schema).get(section)).items():
             known[f"#/{section}/{name}"] = part
 
-    return _expand(schema, known, iter(range(_MOST_PARTS)), depth=0)
+    return _expand(schema, known, iter(range(_MAX_PARTS)), depth=0)
 
 
 def _expand(schema: Any, known: Mapping[str, Any], budget: Iterator[int], depth: int) -> Any:
@@ -306,7 +306,7 @@ def _expand(schema: Any, known: Mapping[str, Any], budget: Iterator[int], depth:
         return [_expand(part, known, budget, depth + 1) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    if next(budget, None) is None or depth > _MOST_LEVELS:
+    if next(budget, None) is None or depth > _MAX_LEVELS:
         return {}
     if (named := str(schema.get("$ref"))) in known:
         # Without the name itself: a definition may refer to itself.

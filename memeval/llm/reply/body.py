@@ -12,10 +12,10 @@ from memeval.results.fields import read_json
 from memeval.text.shown import one_line
 from memeval.text.typed import convert, fault_in
 
-MOST_TOKENS = 10_000_000
+MAX_TOKENS = 10_000_000
 """A larger number is not a token count of one call: no context window is that large."""
-MOST_SECONDS = 1e7
-TokenCount = Annotated[int, Meta(ge=0, le=MOST_TOKENS)]
+MAX_SECONDS = 1e7
+TokenCount = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
 
 ODD_USAGE, THINKING, CHARACTERS, PARTS = "odd_usage", "thinking", "control_characters", "odd_parts"
 NOTES = {
@@ -121,7 +121,7 @@ def _describe_non_json(content: bytes, content_type: str) -> str:
 
 def count_of(value: object) -> int | None:
     """A count of tokens; None for a value that is not one."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_TOKENS:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_TOKENS:
         return None
 
     return value

@@ -7,9 +7,9 @@ from msgspec import Meta, Struct
 
 from memeval.llm.reply.body import IndexedRow, batch_tokens, in_order, read
 
-MOST_SCORE = 1e300
+MAX_SCORE = 1e300
 """Scores of at least this size do not count as finite numbers."""
-Score = Annotated[float, Meta(gt=-MOST_SCORE, lt=MOST_SCORE)]
+Score = Annotated[float, Meta(gt=-MAX_SCORE, lt=MAX_SCORE)]
 
 
 class _Row(IndexedRow, kw_only=True):

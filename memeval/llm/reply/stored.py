@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from memeval.llm.reply.body import MOST_SECONDS, NOTES, TokenCount, odd_notes
+from memeval.llm.reply.body import MAX_SECONDS, NOTES, TokenCount, odd_notes
 from memeval.llm.reply.ranking import Score
 from memeval.llm.reply.text import without_controls, without_thinking
 from memeval.text.typed import decoder
 
 T = TypeVar("T", bound=Struct)
-Seconds = Annotated[float, Meta(ge=0, le=MOST_SECONDS)]
+Seconds = Annotated[float, Meta(ge=0, le=MAX_SECONDS)]
 
 
 class _Usage(Struct, forbid_unknown_fields=True):

@@ -21,7 +21,7 @@ from memeval.text.shown import one_line
 FOLDER = "disputes"
 LARGEST = 20_000
 """Maximum size of a note, in bytes."""
-MOST_COMPARED = 8
+MAX_COMPARED = 8
 """Maximum number of packages compared with the best of their system: the least accurate."""
 
 
@@ -68,7 +68,7 @@ def differing_packages(
         if not others:
             continue
 
-        by_key = {entry.run.key: entry for entry in (first, *others[-MOST_COMPARED:])}
+        by_key = {entry.run.key: entry for entry in (first, *others[-MAX_COMPARED:])}
         compared = compare_runs(
             [entry.run for entry in by_key.values()],
             metrics()["accuracy"],

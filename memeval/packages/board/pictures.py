@@ -20,7 +20,7 @@ PRICES = {
     "context": ("context_tokens", "context, tokens per question"),
 }
 """Figure of a row and title of its axis, by price."""
-MOST_NAMED = 30
+MAX_NAMED = 30
 LONGEST_NAME = 22
 """Maximum length of a name, in characters."""
 HEIGHT = 300
@@ -96,7 +96,7 @@ def _names(panel: Panel) -> Iterator[Name]:
         area.keep_clear(panel.marks, across=6, up=6, interval=2)
 
     order = sorted(panel.marks, key=lambda mark: (not mark.is_best, -mark.y, mark.name))
-    for mark in order[:MOST_NAMED]:
+    for mark in order[:MAX_NAMED]:
         text = one_line(mark.name)
         # Names often differ only at their ends, as in a version.
         if len(text) > LONGEST_NAME:

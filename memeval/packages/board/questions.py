@@ -19,7 +19,7 @@ from memeval.text.shown import one_line
 RIGHT, WRONG, ABSTAINED, UNSCORED = "right", "wrong", "abstained", "not scored"
 LONGEST_TEXT = 2_000
 """Characters of a question, a gold or an answer."""
-FEWEST_ALIKE = 3
+MIN_ALIKE = 3
 """Minimum number of wrong answers that can make a gold suspect."""
 
 RunsByAnswer = dict[tuple[str, str], Counter[str]]
@@ -105,7 +105,7 @@ def _is_suspect(answers: Sequence[BoardAnswer]) -> bool:
             alike[normalise(answer.text)] += len(answer.systems)
 
     wrong = alike.total()
-    return wrong >= FEWEST_ALIKE and 2 * max(alike.values()) >= wrong
+    return wrong >= MIN_ALIKE and 2 * max(alike.values()) >= wrong
 
 
 def _outcome(record: Record) -> str:

@@ -16,7 +16,7 @@ from memeval.comparison.significance import Pair, groups_of
 from memeval.metrics.registry import metrics
 from memeval.results import NoteKind, RunSummary
 from memeval.statistics.clusters import ROUNDING
-from memeval.statistics.differences import FEWEST_CLUSTERS
+from memeval.statistics.differences import MIN_CLUSTERS
 from memeval.statistics.flips import count_vectors, max_t_ps
 from memeval.statistics.multiple import letters_by_item
 from memeval.text.shown import some_of
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     Matrix = ndarray[Any, Any]
 
-MOST_WORK = 2 * 10**10
+MAX_WORK = 2 * 10**10
 """Products of pairs, conversations and flips beyond which runs are not ranked: half a minute."""
-MOST_GROUPS = 200
-MOST_NAMED = 3
+MAX_GROUPS = 200
+MAX_NAMED = 3
 """Maximum number of runs that a remark names."""
 
 
@@ -54,9 +54,9 @@ def rank_runs(
     for members in groups_of(admitted):
         descending = sorted(members, key=lambda number: -values.mean(number))
         pairs = [pair for pair in combinations(descending, 2) if (min(pair), max(pair)) in admitted]
-        if values.cases < FEWEST_CLUSTERS:
+        if values.cases < MIN_CLUSTERS:
             continue
-        if len(pairs) * values.cases * count_vectors(values.cases) > MOST_WORK:
+        if len(pairs) * values.cases * count_vectors(values.cases) > MAX_WORK:
             remarks.append(f"{len(descending)} runs have too many pairs to rank")
             continue
 
@@ -68,9 +68,9 @@ def rank_runs(
                 alike.add_edge(*pair)
 
     letters = [""] * len(scores)
-    cliques = list(islice(networkx.find_cliques(alike), MOST_GROUPS + 1))
-    if len(cliques) > MOST_GROUPS:
-        return RankGroups(tuple(letters), (*remarks, f"More than {MOST_GROUPS} rank groups"))
+    cliques = list(islice(networkx.find_cliques(alike), MAX_GROUPS + 1))
+    if len(cliques) > MAX_GROUPS:
+        return RankGroups(tuple(letters), (*remarks, f"More than {MAX_GROUPS} rank groups"))
 
     position = {number: index for index, number in enumerate(order)}
     groups = [frozenset(map(position.__getitem__, clique)) for clique in cliques]
@@ -199,5 +199,5 @@ def _refusal_lines(
 
         common = [text for text in reasons if text not in alone]
         if common:
-            whose = " with ".join(some_of(names[kind], MOST_NAMED) for kind in sorted(kinds))
+            whose = " with ".join(some_of(names[kind], MAX_NAMED) for kind in sorted(kinds))
             yield f"not compared: {whose}: {'; '.join(common)}"

@@ -23,7 +23,7 @@ from memeval.text.shown import counted, one_line
 
 LONGEST_MEMBER = 1_000
 """Characters of a protocol's member: the digests of a reader's prompts are one."""
-MOST_TOLD = 4
+MAX_MEMBERS = 4
 """Maximum number of members named to distinguish equal protocol names; the table's page has all."""
 
 
@@ -198,7 +198,7 @@ def distinguish_tables(tables: Sequence[BoardTable]) -> tuple[BoardTable, ...]:
             if len(values) > 1:
                 words.append(f"{name.rpartition('.')[2]} {_own_part(members.get(name), values)}")
 
-        extended.append(structs.replace(table, words=" · ".join(words[: 1 + MOST_TOLD])))
+        extended.append(structs.replace(table, words=" · ".join(words[: 1 + MAX_MEMBERS])))
 
     return tuple(extended)
 

@@ -35,13 +35,13 @@ KINDS = {
 MARKS = {"right": "✓", "wrong": "✗", "abstained": "–", "not scored": "?"}
 LARGEST_FRONT = 145_000
 """Maximum size of the first page, in bytes."""
-MOST_ON_FRONT = (90, 60, 30, 10)
+MAX_ON_FRONT = (90, 60, 30, 10)
 """Its rows over all tables: these numbers are tried until the page is small enough."""
-MOST_OF_TABLE = 30
+MAX_OF_TABLE = 30
 """Maximum number of rows that the first page shows of one table."""
-MOST_LISTED = 60
+MAX_LISTED = 60
 """Maximum number of protocols that the first page lists."""
-MOST_NEWS = 50
+MAX_NEWS = 50
 """Maximum number of entries in the feed."""
 _OURS = re.compile(r"[0-9a-f]{12}\.html")
 
@@ -97,7 +97,7 @@ def site_files(board: Board) -> Iterator[tuple[str, str]]:
             up="../",
             table=table,
             protocol=protocol,
-            others=others[:MOST_LISTED],
+            others=others[:MAX_LISTED],
             pictures=pictures(table.rows),
         )
         yield f"tables/{table.id}.html", page
@@ -165,10 +165,10 @@ def question_file(table: BoardTable, question: BoardQuestion) -> str:
 
 def _front(board: Board) -> str:
     """The first page, with as many rows as fit."""
-    for most in MOST_ON_FRONT:
+    for most in MAX_ON_FRONT:
         shown, room = [], most
         for table in board.tables:
-            rows = _most_telling(table, min(room, MOST_OF_TABLE))
+            rows = _most_telling(table, min(room, MAX_OF_TABLE))
             room -= len(rows)
             if rows:
                 shown.append((table, rows))
@@ -261,7 +261,7 @@ def feed(board: Board) -> str:
         "<author><name>memeval</name></author>",
         '<link rel="alternate" href="index.html"/>',
     ]
-    lines += starmap(_entry, rows[:MOST_NEWS])
+    lines += starmap(_entry, rows[:MAX_NEWS])
     return "\n".join([*lines, "</feed>", ""])
 
 

@@ -38,7 +38,7 @@ from memeval.systems.external.ranked import Ranked
 
 T = TypeVar("T")
 
-MOST_BUILDS = 4
+MAX_BUILDS = 4
 """Number of memories built concurrently if building calls no model or server: the first questions
 are asked while later memories are being built.
 """
@@ -67,7 +67,7 @@ class Builder:
             and not cell.identity.uses_llm_at_ingest
             and cell.config.embedder.name in OFFLINE
         )
-        self._build_slot = asyncio.Semaphore(MOST_BUILDS) if only_computes else nullcontext()
+        self._build_slot = asyncio.Semaphore(MAX_BUILDS) if only_computes else nullcontext()
 
     async def memory(self, case: EvalCase, seed: int) -> Memory:
         """The memory of a case for the repeat under `seed`. Raises any error of the system."""

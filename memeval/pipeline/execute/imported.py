@@ -23,7 +23,7 @@ from memeval.systems.external.ranked import QuestionRow, QuestionRows, Rankings,
 from memeval.text.shown import some_of
 from memeval.text.typed import convert
 
-MOST_NAMED = 10
+MAX_NAMED = 10
 """Maximum ids that a note names; the others are counted."""
 
 
@@ -206,4 +206,4 @@ def _unasked(
 def _notes_on(findings: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for what, ids in findings.items():
         if ids:
-            yield f"{len(ids)} {what}: {some_of(list(dict.fromkeys(ids)), MOST_NAMED)}"
+            yield f"{len(ids)} {what}: {some_of(list(dict.fromkeys(ids)), MAX_NAMED)}"

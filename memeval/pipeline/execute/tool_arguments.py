@@ -16,7 +16,7 @@ from memeval.results.files import without_halves
 from memeval.systems.tools import Tool
 from memeval.text.shown import one_line
 
-MOST_LEVELS = 100
+MAX_LEVELS = 100
 """Levels of nesting in a call's arguments; no tool could read or send deeper ones."""
 _references: ContextVar[Iterator[int]] = ContextVar("references")
 """Counts the references to follow for one call: nested ones may double at each level."""
@@ -25,8 +25,8 @@ _references: ContextVar[Iterator[int]] = ContextVar("references")
 def load_arguments(arguments: str) -> Any:
     """The JSON of some arguments. Raises `ValueError` or `RecursionError` if it is not JSON."""
     value = json.loads(arguments, parse_constant=_refuse_constant, parse_float=_finite)
-    if _is_deeper(value, MOST_LEVELS):
-        raise ValueError(f"more than {MOST_LEVELS} levels")
+    if _is_deeper(value, MAX_LEVELS):
+        raise ValueError(f"more than {MAX_LEVELS} levels")
     if "\\u" not in arguments:
         return value
 

@@ -31,7 +31,7 @@ from memeval.systems.tools import Tool, ToolResult
 from memeval.text.shown import one_line
 from memeval.text.typed import json_or_none
 
-MOST_EQUAL = 3
+MAX_EQUAL_CALLS = 3
 """Maximum equal calls that are run; further ones are refused with a message to the model."""
 CUT_LINE_TOKENS = 16
 """Exceeds the tokens of the line that marks a cut result; no tool is run with so few left."""
@@ -59,7 +59,7 @@ class Fault(StrEnum):
     """The reply reached its token limit within the arguments."""
     UNKNOWN_TOOL = "unknown_tool"
     REPEATED = "repeated"
-    """The same call again after `MOST_EQUAL` equal ones."""
+    """The same call again after `MAX_EQUAL_CALLS` equal ones."""
     OVER_LIMIT = "over_limit"
     """More calls than `max_tool_calls`, or more tokens of results than `context_tokens`."""
     TOOL_FAILED = "tool_failed"
@@ -327,10 +327,10 @@ class ToolLoop:
     def _count_equal(self, call: ToolCall, arguments: Mapping[str, Any]) -> None:
         key = (call.name, json.dumps(arguments, sort_keys=True))
         self._equal_calls[key] += 1
-        if self._equal_calls[key] > MOST_EQUAL:
+        if self._equal_calls[key] > MAX_EQUAL_CALLS:
             raise _RefusedCallError(
                 Fault.REPEATED,
-                f"Not run: you made this call {MOST_EQUAL} times, and its result is above. "
+                f"Not run: you made this call {MAX_EQUAL_CALLS} times, and its result is above. "
                 "Make another one, or answer.",
             )
 

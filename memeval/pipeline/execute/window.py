@@ -2,14 +2,14 @@
 
 import asyncio
 
-MOST_CHARACTERS = 32_000_000
+MAX_CHARACTERS = 32_000_000
 """Characters that open cases may contain in total: six of LongMemEval's largest histories."""
 
 
 class Window:
     """Lets cases in while there are slots and room for text; a larger case enters alone."""
 
-    def __init__(self, limit: int, most_size: int = MOST_CHARACTERS) -> None:
+    def __init__(self, limit: int, most_size: int = MAX_CHARACTERS) -> None:
         self.limit, self._most_size = limit, most_size
         self._slots = self._size = 0
         self._changed = asyncio.Event()

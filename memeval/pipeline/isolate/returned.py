@@ -24,7 +24,7 @@ LONGEST_NOTES = 20_000
 """Maximum number of characters of an answer's notes as JSON."""
 DEEPEST = 8
 """Levels of notes within notes; deeper ones become text."""
-MOST_ITEMS = 2_000
+MAX_ITEMS = 2_000
 """Maximum number of members of a list or mapping in notes."""
 
 
@@ -172,7 +172,7 @@ def _plain(value: Any, above: tuple[int, ...] = ()) -> Any:  # noqa: PLR0911 - o
     """A value in JSON's types; `above` contains the ids of the objects around it."""
     if isinstance(value, Enum):
         value = value.value
-    if _is_numpy(value, "generic", "ndarray") and value.size < MOST_ITEMS:
+    if _is_numpy(value, "generic", "ndarray") and value.size < MAX_ITEMS:
         value = value.tolist()
 
     if value is None or isinstance(value, bool):
@@ -190,11 +190,11 @@ def _plain(value: Any, above: tuple[int, ...] = ()) -> Any:  # noqa: PLR0911 - o
 
     within = (*above, id(value))
     if len(above) < DEEPEST and isinstance(value, Mapping):
-        pairs = list(value.items())[:MOST_ITEMS]
+        pairs = list(value.items())[:MAX_ITEMS]
         return {_show(name): _plain(entry, within) for name, entry in pairs}
 
     if len(above) < DEEPEST and isinstance(value, list | tuple | Set):
-        members = [_plain(entry, within) for entry in list(value)[:MOST_ITEMS]]
+        members = [_plain(entry, within) for entry in list(value)[:MAX_ITEMS]]
         # Sets of strings differ in order between processes, and rows are compared byte by byte.
         return sorted(members, key=repr) if isinstance(value, Set) else members
 

@@ -37,7 +37,7 @@ UNLISTED = (*CUT_CONTEXT, "edges")
 """Notes that are not listed one by one; `compare` sums up the edges."""
 LONGEST_NOTE = 1000
 """Longest note in characters: the rest of an error or of a system's note is in the records."""
-MOST_EXAMPLES = 3
+MAX_EXAMPLES = 3
 """Maximum number of texts shown for each kind of note; the records contain all of them."""
 
 
@@ -262,7 +262,7 @@ def notes_by_name(notes: Sequence[Mapping[str, object]], of: str) -> Iterator[st
 
     for name, texts in sorted(counts.items()):
         heading, others = name.replace("_", " "), texts.total()
-        examples = sorted(texts.items(), key=lambda item: (-item[1], item[0]))[:MOST_EXAMPLES]
+        examples = sorted(texts.items(), key=lambda item: (-item[1], item[0]))[:MAX_EXAMPLES]
         for text, count in examples:
             yield f"{heading}: {text} ({count} {of})"
             others -= count

@@ -20,7 +20,7 @@ PRICE_PREFIX = "cost"
 """Prefix of the figures that depend on prices."""
 CLOCK_FIGURES = ("duration_s",)
 """Figures that can't be computed from rows."""
-MOST_SHOWN = 5
+MAX_SHOWN = 5
 """Maximum figures that a line names; the others are counted."""
 INGEST_PREFIXES = (
     "tokens",
@@ -76,7 +76,7 @@ def figure_problems(
         differences += _row_differences(name, *rows)
 
     if differences:
-        listed = some_of(differences, MOST_SHOWN, "; ")
+        listed = some_of(differences, MAX_SHOWN, "; ")
         yield f"run.json: figures differ from those of the rows: {listed}"
 
 

@@ -56,7 +56,7 @@ OTHER_PRICES = (
 )
 WITHOUT_ROWS = "is missing: the records can't be compared with rows"
 """End of a message about a file of rows."""
-MOST_NAMED = 3
+MAX_NAMED = 3
 """Maximum ids that a line names; the others are counted."""
 
 
@@ -169,12 +169,12 @@ class FolderCheck:
             )
 
         if summary.protocol_metrics:
-            names = ", ".join(one_line(name, 40) for name in summary.protocol_metrics[:MOST_NAMED])
+            names = ", ".join(one_line(name, 40) for name in summary.protocol_metrics[:MAX_NAMED])
             self.unchecked.append(f"the data set's own metrics ({names} …): they need the data set")
 
         lacking = OtherMetrics.of(summary.tags.get(FIGURES_CODE, "")).run
         if lacking:
-            names = some_of([one_line(name, 40) for name in sorted(lacking)], MOST_NAMED)
+            names = some_of([one_line(name, 40) for name in sorted(lacking)], MAX_NAMED)
             self.unchecked.append(f"added metrics ({names}): they are not installed here")
 
     def _add_figure_problems(self, problems: Iterable[str]) -> None:
@@ -412,7 +412,7 @@ def memory_problems(folder: Path, key: str) -> Iterator[str]:
 
 def name_ids(ids: list[str]) -> str:
     """The first ids and the number of the others."""
-    return some_of([one_line(name, 60) for name in ids], MOST_NAMED)
+    return some_of([one_line(name, 60) for name in ids], MAX_NAMED)
 
 
 def list_statuses(statuses: Mapping[str, int]) -> str:

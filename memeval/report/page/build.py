@@ -27,7 +27,7 @@ from memeval.statistics.means import mean
 from memeval.text.redaction import redacted
 from memeval.text.shown import counted
 
-MOST_CONVERSATIONS = 60
+MAX_CONVERSATIONS = 60
 """Most conversations that are drawn one by one; if there are more, only questions are listed."""
 
 
@@ -155,7 +155,7 @@ def conversation_data(
                 cases.setdefault(records[0].case_id, {}).setdefault(name, records[0])
 
     # LongMemEval has a conversation per question: a strip of 500 columns is useless.
-    if not 1 < len(cases) <= MOST_CONVERSATIONS:
+    if not 1 < len(cases) <= MAX_CONVERSATIONS:
         return ()
 
     made = []

@@ -35,7 +35,7 @@ ALL_SHOWN, SOME_SHOWN, NONE_SHOWN, UNKNOWN = "asn-"
 
 BLOCK_ANSWERS = 300
 """A block with at least this many answers gets no further conversation."""
-MOST_CHARACTERS = 12_000_000
+MAX_CHARACTERS = 12_000_000
 """Once the blocks have this many characters, later ones leave out contexts and chunks: a larger
 page opens slowly.
 """
@@ -137,7 +137,7 @@ def _blocks(
     size = 0
 
     for names in _group(runs, questions):
-        block = compressed(_block(runs, names, questions, with_texts=size < MOST_CHARACTERS))
+        block = compressed(_block(runs, names, questions, with_texts=size < MAX_CHARACTERS))
         # Size of the compressed data, which the browser has to read.
         size += len(block)
         places += [len(blocks)] * len(names)

@@ -33,7 +33,7 @@ WORDS = {
     "context_tokens": "context_tokens, maximum tokens shown to the reader",
     "compression_turn": "compression_turn, turn after which the memory is compressed",
 }
-MOST_CURVES = 6
+MAX_CURVES = 6
 """Maximum number of plots of one sweep; a sweep of more numbers has its figures in the tables."""
 LOG_FROM = 10.0
 """If the largest value is more than this many times the smallest, the axis is logarithmic."""
@@ -85,7 +85,7 @@ def curves_of(summaries: Sequence[RunSummary]) -> list[Curves]:
             styles = styles_of(systems if set(lines) <= set(systems) else lines)
             drawable.append(Curves(setting, with_points, styles))
 
-    return drawable[:MOST_CURVES]
+    return drawable[:MAX_CURVES]
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -25,7 +25,7 @@ from memeval.text.shown import natural_order
 DEPTH = "depth"
 """The facet that groups questions by the position of their evidence."""
 PANELS_A_ROW = 3
-MOST_PANELS = 12
+MAX_PANELS = 12
 
 Column = tuple[str, Mapping[str, float | None]]
 """Name of a column of the map, and its accuracies by depth."""
@@ -57,10 +57,10 @@ def depth_map(cells: Sequence[RunSummary]) -> Plot:
     panels = []
     if len(sizes) > 1:
         lines = by_line(cells, TOKENS)
-        if len(lines) > MOST_PANELS:
-            title += f" (the first {MOST_PANELS} of {len(lines)})"
+        if len(lines) > MAX_PANELS:
+            title += f" (the first {MAX_PANELS} of {len(lines)})"
 
-        for name, line in islice(lines.items(), MOST_PANELS):
+        for name, line in islice(lines.items(), MAX_PANELS):
             panel = map_panel(map_columns(line, sizes), depths, "haystack, tokens")
             panels.append(replace(panel, title=wrap_title(name, 26)))
     else:

@@ -25,7 +25,7 @@ TITLES = {
     "latency_ms/answer/p50": "time of an answer (p50), ms",
 }
 STYLE = MarkStyle(BLUE, "o")
-MOST_LETTERS = 14
+MAX_LETTERS = 14
 """Characters per line of a version's name."""
 WIDEST = 100.0
 """Inches. Names of more versions than fit cover each other."""
@@ -62,7 +62,7 @@ def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric:
         lines.append(marks)
 
     up = Axis(0.0, 1.08 * highest or 1.0).with_ticks(significant)
-    across = named_axis([wrap_title(name, MOST_LETTERS) for name in names])
+    across = named_axis([wrap_title(name, MAX_LETTERS) for name in names])
     return Panel(across=across, up=up, title=TITLES[metric], lines=lines)
 
 

@@ -31,7 +31,7 @@ from memeval.results.summary import Share
 
 PANEL = 1.15
 """Width of the panel of a category, in inches."""
-MOST_CATEGORIES = 8
+MAX_CATEGORIES = 8
 """Maximum number of panels next to that of the accuracy; further categories are in the tables."""
 CONTROLS = ("oracle", "no_memory", "random_k", "constant")
 
@@ -75,7 +75,7 @@ def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:
 
     titles = titles_of(cells)
     by_title = [rows_of(cell, titles) for cell in cells]
-    categories = columns_of(titles)[:MOST_CATEGORIES]
+    categories = columns_of(titles)[:MAX_CATEGORIES]
     # A panel for the only category would repeat the first one.
     if len(categories) == 1:
         categories = []

@@ -9,7 +9,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Self
 
 from memeval.config.roles import EMBEDDER_LIMIT
-from memeval.config.schema import MOST_TEXTS, EmbedderConfig
+from memeval.config.schema import MAX_TEXTS, EmbedderConfig
 from memeval.errors import ModelError, UserError
 from memeval.llm.cache import content_key
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
@@ -57,7 +57,7 @@ class OpenAIEmbedder(Embedder):
         cache: ReplyCache,
         origin: str,
         *,
-        batch_size: int = MOST_TEXTS,
+        batch_size: int = MAX_TEXTS,
     ) -> None:
         """`width` requests shorter vectors (`dimensions`); None keeps the model's own width. One
         request contains up to `batch_size` texts.

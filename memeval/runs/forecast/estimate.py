@@ -43,13 +43,13 @@ from memeval.runs.plan import Plan
 from memeval.runs.units import Units
 from memeval.text.shown import one_line
 
-MOST_QUESTIONS, MOST_REPEATS = 3_000, 60
+MAX_QUESTIONS, MAX_REPEATS = 3_000, 60
 """A sweep with at most this many open questions and repeats is composed completely."""
 SAMPLED_QUESTIONS, SAMPLED_REPEATS = 1_000, 16
 """Approximate number of questions and repeats of a larger sweep that are composed."""
-LEAST_QUESTIONS = 5
+MIN_QUESTIONS = 5
 """Minimum questions of a composed repeat."""
-MOST_TURNS, MOST_READ_TURNS = 100_000, 10_000
+MAX_TURNS, MAX_READ_TURNS = 100_000, 10_000
 """Maximum turns in the composed cases of a repeat; the second applies if a model reads each
 turn."""
 
@@ -117,12 +117,12 @@ class Estimator:
             repeats += 1
             total += count_questions(repeat.cases)
 
-        if exact or (total <= MOST_QUESTIONS and repeats <= MOST_REPEATS):
+        if exact or (total <= MAX_QUESTIONS and repeats <= MAX_REPEATS):
             most_repeats = most_questions = total
         else:
             most_repeats = max(1, SAMPLED_REPEATS // len(groups))
             sampled = sum(min(len(group), most_repeats) for group in groups.values())
-            most_questions = max(LEAST_QUESTIONS, SAMPLED_QUESTIONS // sampled)
+            most_questions = max(MIN_QUESTIONS, SAMPLED_QUESTIONS // sampled)
 
         asked = 0
         for group in groups.values():
@@ -201,7 +201,7 @@ class Estimator:
             cases = repeat.cases
             if not exact:
                 is_read = repeat.planned.cell.identity.uses_llm_at_ingest
-                turns = MOST_READ_TURNS if is_read else MOST_TURNS
+                turns = MAX_READ_TURNS if is_read else MAX_TURNS
                 cases = sample_cases(cases, questions, turns)
 
             part.add(repeat, cases)

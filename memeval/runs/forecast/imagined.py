@@ -24,7 +24,7 @@ from memeval.llm.cache import Cache
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.cache_file import connect_to_read
 from memeval.llm.contract import Completion, Prompt
-from memeval.llm.endpoint import MOST_BYTES, Endpoint, EndpointReply, EndpointSettings
+from memeval.llm.endpoint import MAX_BYTES, Endpoint, EndpointReply, EndpointSettings
 from memeval.llm.metering import Ledger, current_ledger
 from memeval.llm.model import LanguageModel, MeteredModel
 from memeval.llm.openai import OpenAIModel
@@ -129,7 +129,7 @@ class ImaginedEndpoint(Endpoint):
         body: Mapping[str, Any],
         read: Callable[[Mapping[str, Any]], T],
         *,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int = MAX_BYTES,
         explain: object = None,
     ) -> EndpointReply[T]:
         role = Role.EMBED

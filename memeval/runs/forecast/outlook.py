@@ -35,7 +35,7 @@ questions right, with a correlation of .5 between them.
 """
 ASSUMED_DESIGN_EFFECT = 2.0
 """Design effect assumed if several questions share a case: LoCoMo shows at least this."""
-MOST_RUNS = 4
+MAX_RUNS = 4
 """Number of earlier runs that are read to measure the spread of differences."""
 
 
@@ -145,7 +145,7 @@ def _measured_spread(name: str, runs: Path) -> _Spread | None:
         if has_accuracy and run.summary.dataset == name:
             earlier_runs.append(run)
 
-    spreads = list(_spreads(earlier_runs[-MOST_RUNS:]))
+    spreads = list(_spreads(earlier_runs[-MAX_RUNS:]))
     return max(spreads, key=lambda spread: spread.sd**2 * spread.design_effect, default=None)
 
 

@@ -10,7 +10,7 @@ from memeval.records import Role
 from memeval.results import RUN_FILE, RunSummary
 from memeval.statistics.means import mean
 
-MOST_RUNS = 50
+MAX_RUNS = 50
 """Number of runs that are read, the newest first."""
 ASSUMED_S = 1.0
 """Assumed seconds of a call if no earlier run shows it."""
@@ -73,7 +73,7 @@ def read_past(runs: Path) -> PastMeans:
     """The past of a home, whose run folders are below `runs`."""
     past = PastMeans()
     files = sorted(runs.glob(f"*/{RUN_FILE}"), key=_finished_at, reverse=True)
-    for file in files[:MOST_RUNS]:
+    for file in files[:MAX_RUNS]:
         try:
             past.add(RunSummary.read(file.parent))
         except (OSError, ValueError, TypeError, KeyError):

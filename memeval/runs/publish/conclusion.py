@@ -80,16 +80,16 @@ class Conclusion(Struct, frozen=True):
         pages, and the reasons for missing drawings. Raises `StorageError`.
         """
         from memeval.comparison.files import write_comparisons
-        from memeval.comparison.page import MOST_CELLS
+        from memeval.comparison.page import MAX_CELLS
         from memeval.report.comparison import comparison_csv, comparison_markdown
 
         tables = comparison_markdown(self.distinct), comparison_csv(self.distinct)
         write_comparisons(self.comparisons, self.folder, *tables)
         problems = self.draw(plots=draws)
         pages = [self.folder / f"comparison{group.suffix}.html" for group in self.compared]
-        if any(len(group.runs) > MOST_CELLS for group in self.compared):
+        if any(len(group.runs) > MAX_CELLS for group in self.compared):
             choose = "to compare some:  python -m memeval compare system=bm25,rag"
-            problems.append(f"no page: it would show more than {MOST_CELLS} runs; {choose}")
+            problems.append(f"no page: it would show more than {MAX_CELLS} runs; {choose}")
 
         return list(filter(Path.exists, pages)), problems
 

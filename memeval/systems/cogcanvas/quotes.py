@@ -9,7 +9,7 @@ from msgspec import Struct
 from memeval.records import MemoryChunk
 from memeval.text.words import is_unspaced, plain_words, search_terms, spread
 
-LEAST_OVERLAP = 0.5
+MIN_OVERLAP = 0.5
 """Minimum share of common terms for a sentence to replace a quote."""
 
 _MARKS, _CLOSING = r"[.!?…]++", r"[\"'”’)]*+"
@@ -83,7 +83,7 @@ def find_nearest(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
         return None
 
     loose = _loose_pattern(quote) if len(quote) <= _LONGEST_LOOSE else None
-    best: tuple[float, LocatedQuote | None] = (LEAST_OVERLAP, None)
+    best: tuple[float, LocatedQuote | None] = (MIN_OVERLAP, None)
     for line in lines(chunk):
         if loose and (match := loose.search(line.text)):
             return LocatedQuote(line, match.group(), line.start + match.start())
@@ -91,7 +91,7 @@ def find_nearest(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
         for sentence in _SENTENCE.finditer(line.text.removesuffix("\n")):
             held = set(search_terms(sentence.group()))
             overlap = len(held & asked) / len(held | asked)
-            # An overlap of LEAST_OVERLAP is enough; of equally similar sentences, the first stays.
+            # An overlap of MIN_OVERLAP is enough; of equally similar sentences, the first stays.
             if overlap >= best[0] and (best[1] is None or overlap > best[0]):
                 best = (
                     overlap,

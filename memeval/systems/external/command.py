@@ -30,7 +30,7 @@ from memeval.systems.external.served import (
 from memeval.systems.external.service import Service
 from memeval.text.shown import one_line
 
-MOST_NOISE = 10_000
+MAX_NOISE = 10_000
 """Maximum lines of one process that are not replies."""
 EXAMPLE = "for example:  system.command='python my_memory.py'"
 
@@ -196,5 +196,5 @@ class Process:
             self._noise += 1
             self._last_noise = line.decode("utf-8", "replace")
             note_noise("the program")
-            if self._noise > MOST_NOISE:
+            if self._noise > MAX_NOISE:
                 raise ProgramError(f"wrote {self._noise:,} lines that are not replies")

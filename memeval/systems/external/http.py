@@ -42,7 +42,7 @@ from memeval.systems.tools import Tool, ToolResult, search_tool, strings_in
 from memeval.text.shown import one_line
 from memeval.text.typed import json_or_none
 
-MOST_BYTES = 32 * 2**20
+MAX_BYTES = 32 * 2**20
 """Maximum bytes of a reply."""
 _PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
 
@@ -243,7 +243,7 @@ class HttpService(Service):
         try:
             # Only the request counts as the memory's time, not the wait for a request slot.
             with own_work.excluded():
-                reply = await endpoint.post(path, body, as_object, most_bytes=MOST_BYTES)
+                reply = await endpoint.post(path, body, as_object, most_bytes=MAX_BYTES)
         except ModelError as error:
             message = f"{self.name} failed at {path}: {error}"
             if "chunks" in body and "HTTP 413" in message:
@@ -279,7 +279,7 @@ class HttpService(Service):
         transport = Transport(settings.base_url, api_key=settings.api_key, headers=settings.headers)
         try:
             async with asyncio.timeout(settings.timeout_s):
-                status, _, content = await transport.get(path, MOST_BYTES)
+                status, _, content = await transport.get(path, MAX_BYTES)
         except TimeoutError as error:
             raise self._unhealthy(path, f"no reply within {settings.timeout_s:g} s") from error
         except Exception as error:

@@ -26,7 +26,7 @@ CLOSED = (
 that the server no longer knows, and memeval's for a stream. Servers also use the codes for other
 errors.
 """
-MOST_PAGES = 100
+MAX_PAGES = 100
 """Maximum pages that are read of a list of tools."""
 CLOSE_S = 10.0
 """The longest wait for a server to end."""
@@ -233,14 +233,14 @@ class McpSession:
 async def _list_tools(client: Any) -> list[Any]:
     """The tools of all pages of the list. Raises `UserError` if the list does not end."""
     listed, cursor = [], None
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         page = await client.list_tools(cursor)
         listed += page.tools
         cursor = page.nextCursor
         if cursor is None:
             return listed
 
-    raise UserError(f"the MCP server lists its tools on more than {MOST_PAGES} pages")
+    raise UserError(f"the MCP server lists its tools on more than {MAX_PAGES} pages")
 
 
 def _read(result: Any) -> ToolReply:

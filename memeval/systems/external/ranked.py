@@ -16,7 +16,7 @@ from memeval.metrics.quotation import Quotations, lines_of_turns
 from memeval.records import Finite, MemoryChunk, Query, Retrieved
 from memeval.results.files import reading
 from memeval.systems.base import RUNTIME, QuickSystem, RecallSystem, SystemContext, SystemSettings
-from memeval.systems.external.wire import LONGEST_TEXT, MOST_RESULTS
+from memeval.systems.external.wire import LONGEST_TEXT, MAX_RESULTS
 from memeval.text.shown import one_line
 from memeval.text.typed import decoder, fault_in
 
@@ -83,7 +83,7 @@ def read_rows(
 class RankedItem(Struct, frozen=True):
     text: Annotated[str, Meta(max_length=LONGEST_TEXT)] | None = None
     """None shows the text of the turns in `turn_ids`."""
-    turn_ids: Annotated[tuple[str, ...], Meta(max_length=MOST_RESULTS)] | None = None
+    turn_ids: Annotated[tuple[str, ...], Meta(max_length=MAX_RESULTS)] | None = None
     """None means the turns that the text quotes."""
     score: Finite | None = None
 
@@ -94,7 +94,7 @@ class RankedItem(Struct, frozen=True):
 
 class RankedRow(QuestionRow, frozen=True):
     question_id: Annotated[str, Meta(min_length=1)]
-    ranked: Annotated[tuple[RankedItem, ...], Meta(max_length=MOST_RESULTS)]
+    ranked: Annotated[tuple[RankedItem, ...], Meta(max_length=MAX_RESULTS)]
     """Best first."""
 
 

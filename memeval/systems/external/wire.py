@@ -22,9 +22,9 @@ T = TypeVar("T", bound=Struct)
 
 LONGEST_TEXT = 1_000_000
 """Maximum characters of an answer or of one result."""
-MOST_RESULTS = 10_000
+MAX_RESULTS = 10_000
 """Maximum results of one search."""
-MOST_USAGES = 100
+MAX_USAGES = 100
 """Maximum usages of one reply."""
 CHANGES = ("forget", "correct")
 """Operations that a service need not offer."""
@@ -32,7 +32,7 @@ OPERATIONS = ("reset", "ingest", "ready", "search", "answer", *CHANGES)
 
 Json = Mapping[str, Any]
 Row = TypeVar("Row")
-Results = Annotated[list[Row], Meta(max_length=MOST_RESULTS)]
+Results = Annotated[list[Row], Meta(max_length=MAX_RESULTS)]
 ResultText = Annotated[str, Meta(max_length=LONGEST_TEXT)]
 
 
@@ -67,7 +67,7 @@ class _Call(Struct):
 
 
 class _Usages(Struct):
-    usage: Annotated[list[_Call], Meta(max_length=MOST_USAGES)] | _Call | None = None
+    usage: Annotated[list[_Call], Meta(max_length=MAX_USAGES)] | _Call | None = None
 
 
 class _Ingested(Struct):

@@ -27,14 +27,14 @@ from memeval.text.value_search import replace_value
 from memeval.text.words import search_terms
 
 INDEX = "index.txt"
-MOST_MATCHES = 50
+MAX_MATCHES = 50
 """Maximum lines that one `grep` shows."""
 LONGEST_PATTERN = 500
 """Maximum characters of the pattern of a `grep`."""
-MOST_LINES = 400
+MAX_LINES = 400
 """Maximum lines that one `read_file` shows."""
 USUAL_LINES = 100
-MOST_NOTES = 1_000
+MAX_NOTES = 1_000
 """Maximum files that the writer may create."""
 LONGEST_NOTE = 200_000
 """Maximum characters of one of these files."""
@@ -58,7 +58,7 @@ _READ_PARAMETERS: dict[str, dict[str, object]] = {
     "lines": {
         "type": "integer",
         "minimum": 1,
-        "maximum": MOST_LINES,
+        "maximum": MAX_LINES,
         "description": f"How many lines, {USUAL_LINES} by default.",
     },
 }
@@ -165,7 +165,7 @@ class Files(ChunkSystem, RecallSystem):
                 name="grep",
                 description=(
                     "Searches the files for lines that match a regular expression, in upper or "
-                    f"lower case. Shows at most {MOST_MATCHES} lines, as FILE:LINE: text."
+                    f"lower case. Shows at most {MAX_MATCHES} lines, as FILE:LINE: text."
                 ),
                 parameters=object_schema(required=["pattern"], **_GREP_PARAMETERS),
                 call=self._grep,
@@ -203,8 +203,8 @@ class Files(ChunkSystem, RecallSystem):
             return ToolResult(f"{what}, such as people/ann.txt.", is_error=True)
         if len(text) > LONGEST_NOTE:
             return ToolResult(f"A file has at most {LONGEST_NOTE:,} characters.", is_error=True)
-        if name not in self._notes and len(self._notes) >= MOST_NOTES:
-            return ToolResult(f"There are at most {MOST_NOTES:,} files.", is_error=True)
+        if name not in self._notes and len(self._notes) >= MAX_NOTES:
+            return ToolResult(f"There are at most {MAX_NOTES:,} files.", is_error=True)
 
         self._notes[name] = text
         self.consolidate()
@@ -233,12 +233,12 @@ class Files(ChunkSystem, RecallSystem):
         matches = list(compress(lines, is_match))
 
         rows, shown = [], []
-        for name, number, line in matches[:MOST_MATCHES]:
+        for name, number, line in matches[:MAX_MATCHES]:
             rows.append(f"{name}:{number}: {line.text}")
             shown.append(line)
 
-        if len(matches) > MOST_MATCHES:
-            more = len(matches) - MOST_MATCHES
+        if len(matches) > MAX_MATCHES:
+            more = len(matches) - MAX_MATCHES
             rows.append(f"({more:,} more lines match: narrow the pattern or the path)")
 
         return ToolResult("\n".join(rows) or "No line matches.", tuple(shown))

@@ -62,7 +62,7 @@ FACTS, NOTES, CONDENSE, FILTER = "light_facts", "light_notes", "light_condense",
 STATE_FILE = "light.json"
 # The published limit, which there applies to messages of the assistant. BEAM has 13 messages above
 # 30,000 characters; the longest has 348,853.
-MOST_CHARACTERS = 70_000
+MAX_CHARACTERS = 70_000
 """Maximum characters of a chunk in a prompt; chats have messages that run on without an end."""
 
 
@@ -132,7 +132,7 @@ class Light(IndexedSystem[DenseIndex]):
         if not pair:
             return
 
-        texts = tuple(chunk.text[:MOST_CHARACTERS] for chunk in pair)
+        texts = tuple(chunk.text[:MAX_CHARACTERS] for chunk in pair)
         facts = await self._write(FACTS, texts, self.settings.fact_tokens)
         notes = await self._write(NOTES, texts, self.settings.note_tokens)
 
@@ -143,7 +143,7 @@ class Light(IndexedSystem[DenseIndex]):
         if facts is None or notes is None:
             self._lost += len(pair)
 
-        self._before = text_of(pair)[-MOST_CHARACTERS:]
+        self._before = text_of(pair)[-MAX_CHARACTERS:]
         await self._condense()
 
     async def _condense(self) -> None:

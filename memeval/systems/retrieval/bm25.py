@@ -10,7 +10,7 @@ from memeval.systems.base import ANSWER, INGEST
 from memeval.systems.fact_keys import FactKeyedSystem, FactKeySettings
 from memeval.systems.indexed import Ranked
 
-MOST_RANKED = 10_000
+MAX_RANKED = 10_000
 """Chunks in a ranking. LoCoMo and LongMemEval have fewer; the whole ranking of a million chunks
 would take megabytes per question.
 """
@@ -38,6 +38,6 @@ class Bm25(FactKeyedSystem[Bm25Index]):
     async def rank(self, index: Bm25Index, query: Query, depth: int) -> Ranked:
         """The ranking for the metrics. Chunks below `depth` have no score."""
         order, scores = index.ranking(
-            query.text, self.settings.ties, scored=depth, most=max(depth, MOST_RANKED)
+            query.text, self.settings.ties, scored=depth, most=max(depth, MAX_RANKED)
         )
         return list(zip_longest(order, scores))

@@ -11,7 +11,7 @@ import pytest
 from memeval.comparison.build import compare_runs
 from memeval.comparison.scores import AskedQuestion, RunScores
 from memeval.metrics.registry import metrics
-from memeval.packages.board.ranking import MOST_WORK, rank_runs
+from memeval.packages.board.ranking import MAX_WORK, rank_runs
 from memeval.results import JudgeIdentity, RunSummary
 from memeval.results.run import Run
 from memeval.results.summary import FOUND_NOTHING
@@ -94,7 +94,7 @@ def test_many_runs_are_ranked_unless_their_pairs_are_too_many(
     letters = rank_runs(summaries, scores, names).letters
     assert all(letters) and letters[59].startswith("a") and not set(letters[0]) & set(letters[59])
 
-    monkeypatch.setattr("memeval.packages.board.ranking.MOST_WORK", MOST_WORK / 10**9)
+    monkeypatch.setattr("memeval.packages.board.ranking.MAX_WORK", MAX_WORK / 10**9)
     found = rank_runs(summaries, scores, names)
     assert set(found.letters) == {""} and "60 runs have too many" in found.remarks[-1]
 
