@@ -45,18 +45,7 @@ def fit(
 
     `fold` puts a header on short lines.
     """
-    natural, least = [], []
-    for column, name in enumerate(header):
-        lines = fold(name).split("\n")
-        size = max(map(len, [*lines, *(row[column] for row in rows)]))
-        natural.append(size)
-        if column < settings or name == "flags":
-            is_first = column < settings and (column == 0 or name in KEPT)
-            narrowest = NARROWEST_FIRST if is_first else NARROWEST
-            size = min(size, max(*map(len, lines), narrowest))
-
-        least.append(size)
-
+    natural, least = _widths(header, rows, settings, fold)
     equal = _equal_columns(header, rows, settings)
     # The width that is left over; the last column has no gap after it.
     spare = width - sum(least) - GAP * (len(least) - 1)
@@ -81,6 +70,28 @@ def fit(
             dropped.append(name)
 
     return Fitted(tuple(widths), tuple(widths.values()), tuple(dropped), constant)
+
+
+def _widths(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    settings: int,
+    fold: Callable[[str], str],
+) -> tuple[list[int], list[int]]:
+    """The width of each column on one line, and the least one: settings and flags may fold."""
+    natural, least = [], []
+    for column, name in enumerate(header):
+        lines = fold(name).split("\n")
+        size = max(map(len, [*lines, *(row[column] for row in rows)]))
+        natural.append(size)
+        if column < settings or name == "flags":
+            is_first = column < settings and (column == 0 or name in KEPT)
+            narrowest = NARROWEST_FIRST if is_first else NARROWEST
+            size = min(size, max(*map(len, lines), narrowest))
+
+        least.append(size)
+
+    return natural, least
 
 
 def _equal_columns(

@@ -75,29 +75,14 @@ class Cluster:
         # A program that is already connected keeps its connection and its settings.
         self._owns = not ray.is_initialized()
         if self._owns:
-            self._init(settings, cores)
+            self._start_ray(settings, cores)
 
         self.node: str = ray.get_runtime_context().get_node_id()
 
-    def _init(self, settings: RaySettings, cores: int) -> None:
+    def _start_ray(self, settings: RaySettings, cores: int) -> None:
         options: dict[str, Any] = {"address": settings.address}
         if settings.address is None:
-            parent = tempfile.gettempdir()
-            if len(parent) > LONGEST_PARENT:
-                parent = "/tmp"
-
-            self._folder = Path(tempfile.mkdtemp(prefix="memeval-ray-", dir=parent))
-            # Ray's agents outlive a process that was killed. All of them refer to the folder.
-            started.adopt_folder(self._folder)
-            # Ctrl-C may arrive before the caller has this object and can close it.
-            atexit.register(self.close)
-            options = {
-                "address": "local",
-                "num_cpus": settings.workers or cores,
-                "include_dashboard": False,
-                "object_store_memory": LOCAL_STORE,
-                "_temp_dir": str(self._folder),
-            }
+            options = self._local_options(settings.workers or cores)
 
         # By default Ray logs its actions.
         logging.getLogger("ray").setLevel(logging.ERROR)
@@ -121,6 +106,25 @@ class Cluster:
         # Ray's own handler ends the process with a native stack trace.
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, on_sigterm)
+
+    def _local_options(self, cores: int) -> dict[str, Any]:
+        """Ray's options for a cluster on this machine, in a new folder."""
+        parent = tempfile.gettempdir()
+        if len(parent) > LONGEST_PARENT:
+            parent = "/tmp"
+
+        self._folder = Path(tempfile.mkdtemp(prefix="memeval-ray-", dir=parent))
+        # Ray's agents outlive a process that was killed. All of them refer to the folder.
+        started.adopt_folder(self._folder)
+        # Ctrl-C may arrive before the caller has this object and can close it.
+        atexit.register(self.close)
+        return {
+            "address": "local",
+            "num_cpus": cores,
+            "include_dashboard": False,
+            "object_store_memory": LOCAL_STORE,
+            "_temp_dir": str(self._folder),
+        }
 
     @property
     def nodes(self) -> int:
