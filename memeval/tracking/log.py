@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from filelock import FileLock
 from mlflow import MlflowClient
-from mlflow.entities import LifecycleStage, Metric, Param, Run, RunTag
+from mlflow.entities import Experiment, LifecycleStage, Metric, Param, Run, RunTag
 from mlflow.exceptions import MlflowException
 from msgspec import Struct
 
@@ -66,19 +66,9 @@ def log_run(folder: Path, store: TrackingStore, filing: Filing = BY_DATA_SET) ->
     with store_errors(store), FileLock(folder / f".{TRACKED_FILE}.lock", timeout=LOCK_WAIT_S):
         summary = read_shown_summary(folder)
         client = MlflowClient(store.uri)
-        # MLflow refuses runs in a deleted experiment, and its name can't be given to another.
         wanted = filing.experiment or payload.experiment_name(summary.dataset)
         home = home_id(folder)
-        known = find_earlier(client, home, summary.run_key)
-        if filing.experiment is not None or not known:
-            experiment = find_experiment(client, wanted)
-            # A restored experiment may contain the run.
-            if experiment is not None and experiment.lifecycle_stage == LifecycleStage.DELETED:
-                known = find_earlier(client, home, summary.run_key)
-        else:
-            # If the user sets none, a run stays in its experiment.
-            experiment = client.get_experiment(known[-1].info.experiment_id)
-
+        known, experiment = _earlier_runs(client, home, summary.run_key, filing, wanted)
         experiment_id = prepare_experiment(client, store, wanted, experiment, summary)
         labels = collect_labels(filing, summary.sweep, [run.data.tags for run in known])
         current = find_logged(known, experiment_id, summary)
@@ -125,6 +115,25 @@ def update_labels(
         tags[DESCRIPTION] = payload.description(summary, read_report(folder), labels[NOTE])
 
     update_tags(client, run, tags)
+
+
+def _earlier_runs(
+    client: MlflowClient, home: str, run_key: str, filing: Filing, wanted: str
+) -> tuple[list[Run], Experiment | None]:
+    """The cell's earlier runs, and its experiment, if it exists: that of the earlier runs, unless
+    the user sets one, else the one of the `wanted` name.
+    """
+    known = find_earlier(client, home, run_key)
+    if known and filing.experiment is None:
+        return known, client.get_experiment(known[-1].info.experiment_id)
+
+    # MLflow refuses runs in a deleted experiment, and its name can't be given to another.
+    experiment = find_experiment(client, wanted)
+    # A restored experiment may contain the run.
+    if experiment is not None and experiment.lifecycle_stage == LifecycleStage.DELETED:
+        known = find_earlier(client, home, run_key)
+
+    return known, experiment
 
 
 def log_cell(
