@@ -46,10 +46,10 @@ def run_command(arguments: list[str]) -> int:
         return 2
     except (WorldError, MemoryError) as error:
         what = str(error) or "out of memory"
-        print(f"memeval: {what}{_what_is_left(arguments)}", file=sys.stderr)
+        print(f"memeval: {what}{_describe_left(arguments)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"\nmemeval: stopped{_what_is_left(arguments)}", file=sys.stderr)
+        print(f"\nmemeval: stopped{_describe_left(arguments)}", file=sys.stderr)
         from memeval.runs.interrupt import exit_status
 
         return exit_status()
@@ -123,7 +123,7 @@ def load(path: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _what_is_left(arguments: Sequence[str]) -> str:
+def _describe_left(arguments: Sequence[str]) -> str:
     # Loaded here: loading asyncio takes longer than `--help` may take.
     from memeval.runs.interrupt import describe_left
 

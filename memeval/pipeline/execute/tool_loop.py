@@ -285,8 +285,8 @@ class ToolLoop:
         self._calls_made += 1
         try:
             if limit is not None:
-                what = f"Not run: the limit of {limit} is reached."
-                raise _RefusedCallError(Fault.OVER_LIMIT, what)
+                message = f"Not run: the limit of {limit} is reached."
+                raise _RefusedCallError(Fault.OVER_LIMIT, message)
 
             tool = self._tool_of(call)
             arguments = _arguments_of(call, tool, was_cut=was_cut)
@@ -319,8 +319,8 @@ class ToolLoop:
         tool = self._tools.get(call.name)
         if tool is None:
             named, known = one_line(call.name, 60), ", ".join(self._tools)
-            what = f"There is no tool '{named}'. The tools are: {known}."
-            raise _RefusedCallError(Fault.UNKNOWN_TOOL, what)
+            message = f"There is no tool '{named}'. The tools are: {known}."
+            raise _RefusedCallError(Fault.UNKNOWN_TOOL, message)
 
         return tool
 
@@ -394,8 +394,8 @@ class ToolLoop:
 class _RefusedCallError(Exception):
     """A call that is not run; the message is for the model."""
 
-    def __init__(self, fault: Fault, what: str) -> None:
-        super().__init__(what)
+    def __init__(self, fault: Fault, message: str) -> None:
+        super().__init__(message)
         self.fault = fault
 
 
@@ -405,12 +405,12 @@ def _arguments_of(call: ToolCall, tool: Tool, *, was_cut: bool) -> dict[str, Any
         arguments = load_arguments(call.arguments)
     except (ValueError, RecursionError) as error:
         if was_cut:
-            what = "Not run: your reply was cut within the arguments. Make a shorter call."
-            raise _RefusedCallError(Fault.CUT_ARGUMENTS, what) from error
+            message = "Not run: your reply was cut within the arguments. Make a shorter call."
+            raise _RefusedCallError(Fault.CUT_ARGUMENTS, message) from error
 
         why = f"the arguments are not JSON ({one_line(error, 100)})"
-        what = f"Not run: {why}. Send one JSON object."
-        raise _RefusedCallError(Fault.BAD_JSON, what) from error
+        message = f"Not run: {why}. Send one JSON object."
+        raise _RefusedCallError(Fault.BAD_JSON, message) from error
 
     wrong = mistake(arguments, {**tool.parameters, "type": "object"})
     if wrong is not None:
