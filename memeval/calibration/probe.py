@@ -216,7 +216,6 @@ async def _probe(
 
 
 def count_kinds(probed: Sequence[ProbedItem]) -> list[KindResult]:
-    """Counts of accepted items of each kind."""
     verdicts: dict[str, list[bool | None]] = defaultdict(list)
     statuses: dict[str, list[Status]] = defaultdict(list)
     for answer in probed:

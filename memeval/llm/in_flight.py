@@ -82,7 +82,6 @@ class InFlight:
                     self._by_part[part] -= 1
 
     def count_lost(self) -> None:
-        """Counts a lost reply."""
         with self._lock:
             self.lost += 1
 

@@ -84,7 +84,6 @@ class PackageManifest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def entry_of(key: str, name: str) -> str:
-    """Name of an entry of a run."""
     return f"runs/{key}/{name}"
 
 

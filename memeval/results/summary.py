@@ -172,7 +172,6 @@ class RunSummary:
         return datetime.fromisoformat(self.finished_at).astimezone()
 
     def notes_of(self, kind: NoteKind) -> list[Note]:
-        """The notes of a kind."""
         return [note for note in self.notes if note.kind is kind]
 
     @property

@@ -57,8 +57,6 @@ class HomeLines:
 
 
 class HomeTexts:
-    """The texts of a file in the home."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
 

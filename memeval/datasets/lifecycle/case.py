@@ -189,7 +189,6 @@ class CaseBuilder:
         return Session.of(session_id(session), self.lines[session], time=time, ids=ids)
 
     def time(self, session: int) -> datetime:
-        """Start of a session."""
         return self.start + timedelta(days=DAYS_BETWEEN * session)
 
     # Questions, kind by kind.

@@ -32,8 +32,6 @@ class ExpectedAnswer(StrEnum):
 
 
 class ParsedQuestion(Struct, frozen=True):
-    """A question, analysed."""
-
     text: str
     """Lower-cased."""
     kind: ExpectedAnswer

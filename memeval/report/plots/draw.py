@@ -217,7 +217,6 @@ def set_ticks(axes: Axes, panel: Panel) -> None:
 
 
 def draw_contents(axes: Axes, panel: Panel) -> None:
-    """Draws the contents between the axes."""
     if panel.steps:
         corners = list(zip(*(panel.at(*step) for step in panel.steps), strict=True))
         dashes = (0, (5, 2))

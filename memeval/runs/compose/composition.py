@@ -19,8 +19,6 @@ Fields = DictConfig | dict[str, Any]
 
 
 class ParsedOverride(Struct, frozen=True):
-    """One override of a job."""
-
     override: Override
     is_option: bool
     """Whether it chooses an option of a group: `system=bm25`, `+sweep=smoke`."""

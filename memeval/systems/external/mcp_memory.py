@@ -311,7 +311,6 @@ class McpService(Service):
         return rows
 
     def _texts(self, blocks: Sequence[str]) -> list[str]:
-        """The results in blocks of text."""
         pattern = self._settings.result_split
         if pattern is None:
             return list(blocks)
