@@ -26,13 +26,13 @@ from memeval.llm.contract import AnswerPrompt, ToolPrompt
 from memeval.llm.extractive.answers import read
 from memeval.llm.extractive.tools import next_calls
 from memeval.pipeline.execute.tool_results import entries_of
-from memeval.runs.forecast.made_up import call_message, scripted_message, scripted_reply
 from memeval.systems.external.letta_reply import hits_of
 from memeval.systems.external.server_replies import reports_no_results
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from doubles.endpoint import ScriptedEndpoint
+from doubles.replies import call_message, scripted_message, scripted_reply
 
 MARK = "call the tool "
 SESSION = "The session:\n<session-"

@@ -57,7 +57,7 @@ def refusal(**values: Any) -> str:
             {"llm": {"timeout_s": 0}},
             "llm.timeout_s must be above 0, not 0",
         ),
-        ({"llm": {"temperature": -1}}, "llm.temperature must be at least 0, not -1.0"),
+        ({"llm": {"temperature": -1}}, "llm.temperature must be at least 0, not -1"),
         ({"llm": {"send_seed": "perhaps"}}, "llm.send_seed must be true or false, not 'perhaps'"),
         (
             {"llm": {"name": "opnai"}},

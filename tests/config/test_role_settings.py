@@ -190,7 +190,7 @@ def test_embedder_and_reranker_cannot_differ_in_their_limit() -> None:
     ("llm", "message"),
     [
         ({"judge": {"max_tokens": 0}}, "llm.judge.max_tokens must be at least 1, not 0"),
-        ({"ingest": {"temperature": -1}}, "llm.ingest.temperature must be at least 0, not -1.0"),
+        ({"ingest": {"temperature": -1}}, "llm.ingest.temperature must be at least 0, not -1"),
         (
             {"ingest": {"timeout_s": 0}},
             "llm.ingest.timeout_s must be above 0, not 0",

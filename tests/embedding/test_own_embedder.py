@@ -100,7 +100,7 @@ def test_entry_point_adds_an_embedder_but_cannot_replace_a_built_in_one(
 
 def test_unknown_embedder_name_or_wrong_class_is_refused() -> None:
     with pytest.raises(UserError, match=r"'tfid'\. Did you mean: tfidf"):
-        compose_config(["embedder.name=tfid", "embedder.class=null"])
+        EMBEDDERS.load("tfid", None)
     with pytest.raises(UserError, match=r"is (no|not a) subclass"):
         EMBEDDERS.load("mine", "my_parts:SharedWords")
 
