@@ -10,7 +10,7 @@ from itertools import chain
 from msgspec import Struct
 
 from memeval.metrics.quotation import Quotations
-from memeval.records import EvalCase
+from memeval.records import EvalCase, Session
 from memeval.results.rows import Ranking
 
 
@@ -21,29 +21,32 @@ class CaseTurns(Struct, frozen=True, dict=True):
     """Ids of the turns, in the order in which they were said."""
     session_of: Mapping[str, str]
     position_of: Mapping[str, int]
-    texts: tuple[str, ...] = ()
-    """Text of each turn, in the order of the ids."""
+    sessions: tuple[Session, ...]
 
     @classmethod
     def of(cls, case: EvalCase) -> CaseTurns:
-        session_of, texts = {}, {}
+        session_of = {}
         for session in case.sessions:
             for turn in session.turns:
                 session_of[turn.turn_id] = session.session_id
-                texts[turn.turn_id] = turn.text
 
         ids = tuple(session_of)
         return cls(
             ids=ids,
             session_of=session_of,
             position_of={turn_id: position for position, turn_id in enumerate(ids)},
-            texts=tuple(texts.values()),
+            sessions=case.sessions,
         )
 
     @cached_property
     def quotations(self) -> Quotations[str]:
         """Finds the turns that text quotes."""
-        return Quotations(dict(zip(self.ids, self.texts, strict=True)))
+        texts = {}
+        for session in self.sessions:
+            for turn in session.turns:
+                texts[turn.turn_id] = turn.text
+
+        return Quotations(texts)
 
     def positions(self, ranking: Iterable[Sequence[str]]) -> Ranking:
         """Turn ids as positions. Raises `KeyError` for an unknown turn."""
