@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -86,12 +87,9 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
     """The sound rows among the complete lines of a file's content."""
     rows: SoundRows[R] = SoundRows()
     expected, beginning = {"header": dict(header)}, _beginning(header)
-    lines = content.split(b"\n")
-    # A fragment after the last line end is torn: its process died while writing.
-    rows.dropped += lines.pop() != b""
-
-    for line in lines:
-        body, seal = _unsealed(line)
+    for line in BytesIO(content):
+        # A torn line, whose process died while writing, has no line end: here it loses its seal.
+        body, seal = _unsealed(line[:-1])
         content_of_line = None
         if seal is not None and seal == _seal(beginning, body):
             content_of_line = _object(body)
