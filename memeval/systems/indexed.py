@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import starmap
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -206,7 +207,9 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         return Retrieved(text=entry.text, turn_ids=entry.turn_ids, score=score, time=entry.time)
 
     def _turn_ids(self, ranked: Ranked) -> tuple[tuple[str, ...], ...]:
-        return tuple(self._entries[position].turn_ids for position, _ in ranked)
+        # In C: a ranking has hundreds of entries.
+        entries = map(self._entries.__getitem__, map(itemgetter(0), ranked))
+        return tuple(map(attrgetter("turn_ids"), entries))
 
     def save(self, folder: Path) -> None:
         write_chunks(folder, self.chunks, self.retained)
