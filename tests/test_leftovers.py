@@ -34,16 +34,20 @@ def made(path: Path, *, age_s: float = 0.0) -> Path:
 
 def test_only_leftovers_of_dead_processes_are_removed(tmp_path: Path, dead: str) -> None:
     memory = tmp_path / "key" / "case"
-    number, began = owner().split("-")
+    number, began, machine = owner().split("-")
+    elsewhere = f"{dead.rpartition('-')[0]}-{machine[::-1]}"
     gone = [
         made(memory.with_name(f".case.{dead}.7.tmp")),
         made(memory.with_name(f".case.{number}-{int(began) + 1}.7.tmp")),
+        made(memory.with_name(f".case.{number}-{int(began) + 1}-{machine}.7.tmp")),
+        made(memory.with_name(f".case.{elsewhere}.6.tmp"), age_s=OLD_S + 60),
         made(memory.with_name(f".case.{dead.split('-', maxsplit=1)[0]}.tmp")),
         made(memory.with_name(".case.nobody.tmp"), age_s=OLD_S + 60),
     ]
     kept = [
         made(memory),
         made(temporary_name(memory, "7")),
+        made(memory.with_name(f".case.{elsewhere}.7.tmp")),
         made(memory.with_name(f".case.{os.getpid()}.tmp")),
         made(memory.with_name(".case.nobody-else.tmp")),
         made(memory.with_name(f"case.{dead}.7.tmp")),

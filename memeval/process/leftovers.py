@@ -1,12 +1,14 @@
 """Temporary folders, named after their process: those of killed processes are removed."""
 
 import os
+import platform
 import re
 import shutil
 import tempfile
 import time
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 SUFFIX = ".tmp"
@@ -14,9 +16,9 @@ OLD_S = 24 * 3600.0
 """A folder whose owner's name is unreadable is left alone for this long."""
 GONE = "gone"
 """Used instead of the start time of a process that no longer runs."""
-_OWNER = re.compile(r"\d{1,10}(?:-\d+)?")
+_OWNER = re.compile(r"\d{1,10}(?:-\d+)?(?:-[0-9a-f]{8})?")
 _TEMPORARY = "memeval-"
-_OWNED = re.compile(rf"{_TEMPORARY}[a-z0-9]+-(\d{{1,10}}-\d+)-")
+_OWNED = re.compile(rf"{_TEMPORARY}[a-z0-9]+-(\d{{1,10}}-\d+(?:-[0-9a-f]{{8}})?)-")
 _UNOWNED = re.compile(rf"{_TEMPORARY}(mem0|package|plan)-[a-z0-9_]{{8}}$")
 """Names without an owner: folders that are used for minutes, and those of earlier versions."""
 _CHECKED: set[Path] = set()
@@ -24,8 +26,14 @@ _CHECKED: set[Path] = set()
 
 @cache
 def owner() -> str:
-    """This process as a part of a name: its id and, as ids are reused, its start time."""
-    return f"{os.getpid()}-{_start_time(os.getpid())}"
+    """This process as a part of a name: its id, its start time, as ids are reused, and its machine,
+    as several may share a home.
+    """
+    return f"{os.getpid()}-{_start_time(os.getpid())}-{_machine()}"
+
+
+def _machine() -> str:
+    return sha256(platform.node().encode()).hexdigest()[:8]
 
 
 def temporary_name(target: Path, mark: str) -> Path:
@@ -73,11 +81,13 @@ def remove(path: Path) -> None:
 
 
 def is_abandoned(name: str, path: Path) -> bool:
-    """Whether the process in `name` is gone. For an empty `name`, whether `path` is old."""
-    if not name:
+    """Whether the process in `name` is gone; if it is unknown or on another machine, whether `path`
+    is old.
+    """
+    number, began, machine = (*name.split("-"), "", "", "")[:3]
+    if not number or machine not in ("", _machine()):
         return _is_old(path)
 
-    number, _, began = name.partition("-")
     start = _start_time(int(number))
     return start != began if began else start == GONE
 

@@ -13,6 +13,7 @@ from tempfile import mkstemp
 from typing import Any
 
 from memeval.errors import StorageError, UserError
+from memeval.process.leftovers import owner
 
 DUMP_SUFFIX = ".dump.jsonl"
 MANIFEST = "memory.json"
@@ -183,9 +184,7 @@ def write_atomically(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
         return
 
-    descriptor, name = mkstemp(
-        prefix=f".{path.name}.{os.getpid()}.", suffix=".tmp", dir=path.parent
-    )
+    descriptor, name = mkstemp(prefix=f".{path.name}.{owner()}.", suffix=".tmp", dir=path.parent)
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
