@@ -49,7 +49,9 @@ def check_number(name: str, value: float | None, bounds: Mapping[Any, Any]) -> N
     """
     for bound, (word, fits) in _BOUNDS.items():
         if value is not None and bound in bounds and not fits(value, bounds[bound]):
-            raise UserError(f"{name} must be {word} {bounds[bound]:,.15g}, not {value:,.15g}")
+            # A huge integer can't be converted to a float.
+            shown = f"{value:,}" if isinstance(value, int) else f"{value:,.15g}"
+            raise UserError(f"{name} must be {word} {bounds[bound]:,.15g}, not {shown}")
 
 
 def require_library(module: str, needed: str, extra: str) -> None:

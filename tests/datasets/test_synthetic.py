@@ -285,6 +285,7 @@ def test_too_small_a_haystack_is_noted() -> None:
     [
         ({"tokens": 9}, "dataset.tokens must be at least 10, not 9"),
         ({"tokens": 10_000_001}, "not 10,000,001"),
+        ({"tokens": 10**400}, "dataset.tokens must be at most 10,000,000, not 10,000,"),
         ({"n_cases": 0}, "dataset.n_cases must be at least 1"),
         ({"questions_per_case": 201}, "dataset.questions_per_case must be at most 200, not 201"),
         ({"turns_per_session": 0}, "dataset.turns_per_session must be at least 1"),
