@@ -166,7 +166,7 @@ class QuotableTexts(Struct, frozen=True):
             yield from forms(text)
 
     def has_marks(self) -> bool:
-        """Whether text contains a thinking mark: then a mark in a reply may be a quotation."""
+        """Whether one of the texts has a thinking mark: one in a reply may then be a quotation."""
         for form in self.forms():
             if THINKING_MARKS.search(form) or _HARMONY in form or "think>" in form:
                 return True
@@ -208,7 +208,7 @@ class QuotableTexts(Struct, frozen=True):
 
 
 def has_word(word: str, texts: Sequence[str]) -> bool:
-    """Whether text has this whole word, in any unescaped form; its letters may be separated."""
+    """Whether one of the texts has this whole word, unescaped; its letters may be separated."""
     apart = r"[\W_]{0,3}".join(map(re.escape, word))
     pattern = re.compile(rf"(?<![^\W_]){apart}(?![^\W_])")
     encoded = [*_encoded(word), *_encoded(word.capitalize()), *_encoded(word.upper())]
