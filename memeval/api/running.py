@@ -49,8 +49,9 @@ def single_run_words(overrides: Sequence[str], settings: Mapping[str, Any]) -> l
     several = [word for word in overrides if word in MULTIRUN]
     for name, value in settings.items():
         # The name of an option has no comma; other values may have one.
-        has_comma = isinstance(value, str | list | tuple) and "," in str(value)
-        if has_comma and (conf_dir() / name).is_dir():
+        values = value.split(",") if isinstance(value, str) else value
+        is_list = isinstance(values, list | tuple) and len(values) > 1
+        if is_list and (conf_dir() / name).is_dir():
             several.append(f"{name}={one_line(value)}")
 
     if several:

@@ -46,6 +46,7 @@ def run(home: Path) -> typed_memeval.Run:
             f"too long for a file name: {59 * 'b'}…",
         ),
         (lambda run: memeval.run(top_k=[3, 5]), "one run, but top_k=[3, 5] makes several"),
+        (lambda run: memeval.run(system=("bm25",)), "system=[bm25] is a list, but system takes"),
         (lambda run: memeval.bless(run, "b.json", must_pass=[3]), "must be a list of strings"),
         (lambda run: memeval.bless(run, "b.json", metric=3), "metric must be a string or None"),
         (lambda run: memeval.table(None), "or a list of finished runs or strings or paths, not"),
