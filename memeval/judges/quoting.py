@@ -208,7 +208,7 @@ class QuotableTexts(Struct, frozen=True):
 
 
 def has_word(word: str, texts: Sequence[str]) -> bool:
-    """Whether one of the texts has this whole word, unescaped; its letters may be separated."""
+    """Whether one of the texts, however escaped, has this whole word; its letters may be apart."""
     apart = r"[\W_]{0,3}".join(map(re.escape, word))
     pattern = re.compile(rf"(?<![^\W_]){apart}(?![^\W_])")
     encoded = [*_encoded(word), *_encoded(word.capitalize()), *_encoded(word.upper())]
