@@ -257,7 +257,7 @@ def _compose(words: Sequence[str], *, reads: bool = False) -> RunConfig:
     for word in words:
         if re.split("[=.]", word.lstrip("+"))[0] in unused:
             raise UserError(
-                f"{one_line(word, 60)} has no effect: the file takes the place of a system",
+                f"{one_line(word, 60)} has no effect: no system is run",
                 "leave it out",
             )
 

@@ -443,7 +443,7 @@ MISTAKES = [
     ),
     mistake(
         "evaluate {sound.jsonl} system=rag",
-        "system=rag has no effect: the file takes the place of a system",
+        "system=rag has no effect: no system is run",
         way_out="leave it out",
     ),
     mistake("judge probe judge=keyword top_k=3", "top_k=3 has no effect: the file takes the place"),

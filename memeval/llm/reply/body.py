@@ -156,7 +156,7 @@ def batch_tokens(usage: object, *names: str) -> tuple[int | None, tuple[str, ...
 
     value = next((usage[name] for name in names if usage.get(name) is not None), None)
     count = count_of(value)
-    # 0 is what servers report that don't count.
+    # Servers that don't count tokens report 0.
     if not count:
         return None, (ODD_USAGE,)
 

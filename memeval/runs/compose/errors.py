@@ -75,7 +75,7 @@ def explaining_config_errors() -> Iterator[None]:
 
         if type(error).__name__ in _LAUNCHING:
             raise WorldError(f"the launcher failed: {one_line(error, 400)}") from error
-        # A folder that can't be made is no mistake in a config.
+        # A folder that can't be made is not a mistake in a config.
         of_disk = isinstance(error, OSError) and error.errno in (*DISK_ERRORS, errno.EACCES)
         if raiser.startswith(_COMPOSING) and not of_disk:
             raise explain(error) from error
