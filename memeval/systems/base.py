@@ -424,16 +424,8 @@ class RecallSystem(MemorySystem):
         ranked = await _recalled(self, query, max(self.parts.top_k, self.ranking_depth))
         return await self.answer_from(query, ranked)
 
-    async def answer_from(
-        self,
-        query: Query,
-        ranked: Sequence[Retrieved],
-        ranking: tuple[tuple[str, ...], ...] | None = None,
-    ) -> Answer:
-        """The reader's answer from the first `top_k` of a ranking.
-
-        `ranking` contains the turn ids of all chunks if `ranked` contains only the first ones.
-        """
+    async def answer_from(self, query: Query, ranked: Sequence[Retrieved]) -> Answer:
+        """The reader's answer from the first `top_k` of a ranking."""
         # From here on the reader works, not the system.
         with current_ledger().own_work.excluded():
             chosen = tuple(ranked[: self.parts.top_k])
@@ -447,9 +439,7 @@ class RecallSystem(MemorySystem):
 
             reply = await self.parts.reader.answer(query, shown, order=order)
 
-            if ranking is None:
-                ranking = tuple(map(attrgetter("turn_ids"), ranked))
-
+            ranking = tuple(map(attrgetter("turn_ids"), ranked))
             return reply.as_answer(retrieved=chosen, ranking=ranking)
 
 

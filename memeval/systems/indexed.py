@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import starmap
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -189,6 +190,11 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
             return list(starmap(self.entry, ranked[:depth]))
 
     async def answer(self, query: Query) -> Answer:
+        kind = type(self)
+        # A class of one's own may filter what `recall` returns, or what the reader gets.
+        if (kind.recall, kind.answer_from) != (IndexedSystem.recall, RecallSystem.answer_from):
+            return await super().answer(query)
+
         own_work = current_ledger().own_work
         with own_work.computing():
             ranked = await self.ranked(query, self.parts.top_k)
@@ -199,7 +205,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
         with own_work.excluded():
             ranking = self._turn_ids(ranked)
 
-        return await self.answer_from(query, chosen, ranking)
+        return replace(await self.answer_from(query, chosen), ranking=ranking)
 
     def entry(self, position: int, score: float | None) -> Retrieved:
         """The entry at a position, with its score."""

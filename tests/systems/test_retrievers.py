@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from memeval.config.schema import GranularityConfig
 from memeval.datasets.granularity import chunks
 from memeval.datasets.locate import build as dataset_of
-from memeval.records import MemoryChunk, Query
+from memeval.records import Answer, MemoryChunk, Query, Retrieved
 from memeval.systems.retrieval import bm25
 
 from .conftest import DATES, Builder, by_session, conversation
@@ -48,6 +49,32 @@ def test_bm25_ranks_a_limited_number_but_all_that_is_shown(
     answer = cut.ask(query)
     assert answer.ranking == whole_ranking[:ranked]
     assert len(answer.retrieved or ()) == top_k
+
+
+class WorstFirst(bm25.Bm25):
+    """Changes what `recall` returns."""
+
+    async def recall(self, query: Query, depth: int) -> list[Retrieved]:
+        return (await super().recall(query, depth))[::-1]
+
+
+class OnlyLast(bm25.Bm25):
+    """Changes what the reader gets."""
+
+    async def answer_from(self, query: Query, ranked: Sequence[Retrieved]) -> Answer:
+        return await super().answer_from(query, ranked[-1:])
+
+
+@pytest.mark.parametrize("changed", [WorstFirst, OnlyLast])
+def test_a_class_of_ones_own_answers_from_what_it_recalls(build: Builder, changed: type) -> None:
+    query = Query("the bakery and Biscuit")
+    usual, own = build("bm25", top_k=1), build("bm25", top_k=1)
+    own.system.__class__ = changed
+    for driver in (usual, own):
+        driver.remember(conversation())
+    ranking, answer = usual.ask(query).ranking or (), own.ask(query)
+    assert [chunk.turn_ids for chunk in answer.retrieved or ()] == [ranking[-1]]
+    assert (answer.ranking or ())[:1] == (ranking[-1],)
 
 
 def test_bm25_indexes_dates_only_if_asked(build: Builder) -> None:
