@@ -28,7 +28,7 @@ from memeval.errors import MemoryServiceError, ModelError, UserError
 from memeval.llm.in_flight import in_flight
 from memeval.records import Answer, Query, Role
 from memeval.systems.base import MORE_THAN_ASKED, TRIED_AGAIN, MemorySystem, SystemContext
-from memeval.systems.external import remote
+from memeval.systems.external import remote, wire
 from memeval.systems.external.http import HttpMemory, HttpSettings
 from memeval.systems.external.served import (
     USAGE_UNKNOWN,
@@ -377,6 +377,12 @@ def test_search_waits_until_the_service_is_ready(service: ScriptedMemory) -> Non
     service.change["ready"] = lambda body, usual: {"ready": False}
     with pytest.raises(ModelError, match=r"was not ready within 1 s \(system.ready_timeout_s\)"):
         asked(Served(service.address, ready_timeout_s=1))
+
+
+def test_a_service_that_is_not_ready_has_not_failed() -> None:
+    assert not wire.read_ready({"ready": False, "ok": False, "error": None})
+    with pytest.raises(wire.WireError, match="it reports an error: disk full"):
+        wire.read_ready({"ready": False, "error": "disk full"})
 
 
 def test_losses_that_a_service_reports_are_counted(service: ScriptedMemory) -> None:

@@ -184,6 +184,10 @@ def read_items(reply: Json) -> int | None:
 
 def read_ready(reply: Json) -> bool:
     """Whether everything ingested can be found."""
+    # `ok` or `success` may say the same: a service that is still indexing has not failed.
+    if reply.get("ready") is False and not reply.get("error"):
+        return False
+
     return read(reply, _Ready).ready
 
 
