@@ -78,6 +78,11 @@ def test_each_new_message_of_mem0_is_a_memory() -> None:
     assert json.loads(reply(asked)) == {"memory": [{"text": "Ann: Tofu: a cat."}]}
 
 
+def test_a_message_may_have_no_content() -> None:
+    """That of a model with tool calls has none."""
+    assert reply(ChatPrompt(({"role": "assistant", "content": None, "tool_calls": []},))) == "{}"
+
+
 def test_the_entities_of_a_turn_are_its_capitalised_words() -> None:
     asked = EntitiesPrompt(text="Ann: Tofu is in Brno.", system_text="", user_template="{text}")
     assert json.loads(reply(asked)) == ["Ann", "Tofu", "Brno"]
