@@ -68,6 +68,11 @@ class Ledger(Struct):
     noise_lines: int = 0
     """Lines that a program or an MCP server wrote besides its replies."""
 
+    @property
+    def own(self) -> OwnWork:
+        """The earlier name of `own_work`, which systems outside memeval use."""
+        return self.own_work
+
     def calling(self) -> AbstractContextManager[None]:
         """Context manager for a call of a model or an endpoint, timed by `add_duration`."""
         return self.own_work.excluded()

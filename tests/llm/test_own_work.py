@@ -210,6 +210,11 @@ def test_model_call_of_another_task_during_a_wait_does_not_count() -> None:
     assert ledger.own_work.measured_s == pytest.approx(0.05)
 
 
+def test_systems_outside_memeval_may_use_the_earlier_name() -> None:
+    ledger = Ledger()
+    assert ledger.own is ledger.own_work
+
+
 def test_waits_for_a_lock_or_a_thread_do_not_count() -> None:
     """Searches one after another under a lock: each is measured alone, at any position."""
     clock = Time()
