@@ -58,6 +58,7 @@ def refusal(**values: Any) -> str:
             "llm.timeout_s must be above 0, not 0",
         ),
         ({"llm": {"temperature": -1}}, "llm.temperature must be at least 0, not -1"),
+        ({"num_runs": -(10**400)}, f"num_runs must be at least 1, not {-(10**400):,}"),
         ({"llm": {"send_seed": "perhaps"}}, "llm.send_seed must be true or false, not 'perhaps'"),
         (
             {"llm": {"name": "opnai"}},
