@@ -19,10 +19,10 @@ class MockModel(LanguageModel):
     """Replies in the form that each prompt asks for: as the offline reader does, and as a judge by
     whether a gold occurs in the answer.
 
-    A judge prompt with a token limit asks for yes or no. Messages that a third-party system wrote
-    itself get an empty object; for mem0, each new message is a memory. The offline reader does not
-    support prompts for entities or for notes on a chunk. Here, the capitalised words of a turn are
-    its entities, and a chunk is its own note.
+    A judge prompt with a token limit asks for yes or no, or for two other words. Messages that a
+    third-party system wrote itself get an empty object; for mem0, each new message is a memory. The
+    offline reader does not support prompts for entities or for notes on a chunk. Here, the
+    capitalised words of a turn are its entities, and a chunk is its own note.
     """
 
     name = "mock"

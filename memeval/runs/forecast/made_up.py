@@ -23,10 +23,10 @@ QUOTED_WORDS = 8
 
 
 async def made_up_message(prompt: Prompt, role: Role) -> Mapping[str, Any]:
-    """The reply to a prompt as a chat message: that of the mock model, but for these.
+    """The reply to a prompt as a chat message; for most prompts, the mock model's.
 
-    An answer is three words drawn by the prompt: equal prompts get equal answers, and other
-    prompts other ones. With tools, it follows one search. An extraction has one note per chunk, and
+    An answer is three words that depend on the prompt alone, so that different prompts get
+    different answers. With tools, one search precedes it. An extraction has one note per chunk, and
     any kind of question can be drafted.
     """
     asked = prompt
