@@ -80,6 +80,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
     def reset(self) -> None:
         self.close()
         self.chunks = []
+        self._entries: Sequence[Entry] = ()
         self.retained = None
         self._loaded = 0
 
