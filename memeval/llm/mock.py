@@ -37,7 +37,9 @@ class MockModel(LanguageModel):
 
         start = time.perf_counter()
         text = _reply(prompt)
-        asked = sum(count_tokens(message["content"] or "") for message in prompt.messages())
+        asked = sum(
+            count_tokens(str(message.get("content") or "")) for message in prompt.messages()
+        )
         usage = Usage(role, self.name, "offline", asked, count_tokens(text), estimated=True)
 
         return Completion(text, usage, latency_s=time.perf_counter() - start)
@@ -57,7 +59,7 @@ def _reply(prompt: ChatPrompt | EntitiesPrompt | JudgePrompt | NotePrompt) -> st
 
 def _extraction(prompt: ChatPrompt) -> str:
     # mem0's system message explains the section; the last message contains it.
-    section = _NEW_MESSAGES.search(prompt.messages()[-1]["content"] or "")
+    section = _NEW_MESSAGES.search(str(prompt.messages()[-1].get("content") or ""))
     if section is None:
         return "{}"
 

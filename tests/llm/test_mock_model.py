@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
+
+import pytest
 
 from memeval.datasets.memory_agent_bench.judge import read_counts
 from memeval.datasets.opseval.judge import CRITERIA, read_points
@@ -78,9 +81,10 @@ def test_each_new_message_of_mem0_is_a_memory() -> None:
     assert json.loads(reply(asked)) == {"memory": [{"text": "Ann: Tofu: a cat."}]}
 
 
-def test_a_message_may_have_no_content() -> None:
-    """That of a model with tool calls has none."""
-    assert reply(ChatPrompt(({"role": "assistant", "content": None, "tool_calls": []},))) == "{}"
+@pytest.mark.parametrize("content", [{}, {"content": None}, {"content": [{"text": "Hello"}]}])
+def test_the_content_of_a_message_need_not_be_a_string(content: dict[str, Any]) -> None:
+    """A message with tool calls may have none, and one with a picture has a list."""
+    assert reply(ChatPrompt(({"role": "assistant", "tool_calls": [], **content},))) == "{}"
 
 
 def test_the_entities_of_a_turn_are_its_capitalised_words() -> None:

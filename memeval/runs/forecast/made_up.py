@@ -57,7 +57,7 @@ async def made_up_message(prompt: Prompt, role: Role) -> Mapping[str, Any]:
 
 
 def _draw_words(prompt: Prompt) -> str:
-    text = "\n".join(message["content"] or "" for message in prompt.messages())
+    text = "\n".join(str(message.get("content") or "") for message in prompt.messages())
     draw = random.Random(text)
     words = re.findall(r"[A-Za-z]{4,}", text) or ["nothing"]
     return " ".join(draw.choice(words) for _ in range(WORDS))
