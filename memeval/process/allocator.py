@@ -13,7 +13,7 @@ def map_large_blocks() -> None:
     """From here on, memory of blocks of a megabyte or more is returned when they are freed.
 
     By default glibc stops doing so for sizes that were freed once. The tables of large cases then
-    leave holes among smaller blocks, which took 4 % of a run over a million alerts.
+    leave holes among smaller blocks, 4 % of the memory of a run over a million alerts.
     """
     set_parameter = _function("mallopt")
     if set_parameter is not None:
@@ -34,8 +34,8 @@ def release_free_memory() -> None:
 def _function(name: str) -> Callable[..., int] | None:
     """A function of the C library; None if it has no such function."""
     try:
-        found: Callable[..., int] = getattr(ctypes.CDLL(None), name)
+        function: Callable[..., int] = getattr(ctypes.CDLL(None), name)
     except (OSError, AttributeError):
         return None
 
-    return found
+    return function

@@ -173,7 +173,7 @@ class Bm25Index:
         scores of the first `scored` ones, or of all.
         """
         if ties == "position":
-            positions, scores = self._best(query, most or self.size)
+            positions, scores = self._candidates(query, most or self.size)
             order = np.argsort(-scores, kind="stable")[:most]
         else:
             scores = self.scores(query)
@@ -182,18 +182,18 @@ class Bm25Index:
 
         return positions[order].tolist(), scores[order[:scored]].tolist()
 
-    def _best(self, query: str, most: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def _candidates(self, query: str, most: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """The documents that may be among the best `most`, ascending, and their scores: the best
         of each block, so that nothing as large as the index is sorted or copied.
         """
         positions: list[NDArray[np.intp]] = []
-        found: list[NDArray[np.float64]] = []
+        best_scores: list[NDArray[np.float64]] = []
         for number, scores in enumerate(self._scores_by_block(query)):
             best = _best(scores, most)
             positions.append(best + number * BLOCK)
-            found.append(scores[best])
+            best_scores.append(scores[best])
 
-        return np.concatenate(positions), np.concatenate(found)
+        return np.concatenate(positions), np.concatenate(best_scores)
 
     def save(self, folder: Path) -> None:
         """Writes nothing: the index is quickly rebuilt from the texts."""

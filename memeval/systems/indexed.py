@@ -191,9 +191,9 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
             return list(starmap(self.entry, ranked[:depth]))
 
     async def answer(self, query: Query) -> Answer:
-        kind = type(self)
+        cls = type(self)
         # A class of one's own may filter what `recall` returns, or what the reader gets.
-        if (kind.recall, kind.answer_from) != (IndexedSystem.recall, RecallSystem.answer_from):
+        if (cls.recall, cls.answer_from) != (IndexedSystem.recall, RecallSystem.answer_from):
             return await super().answer(query)
 
         own_work = current_ledger().own_work

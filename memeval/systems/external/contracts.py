@@ -82,8 +82,8 @@ class Contract(ABC):
             return {}
 
         search = {"query": body["query"], "user_id": self._user, self._limit_at: body["top_k"]}
-        found = wire.read(await self._post("/search", search), self._found)
-        return {"results": list(map(self._result, found.rows))}
+        reply = wire.read(await self._post("/search", search), self._found)
+        return {"results": list(map(self._result, reply.rows))}
 
     async def _ingest(self, chunks: Sequence[Chunk]) -> None:
         for request in self._requests(chunks):
