@@ -13,10 +13,10 @@ from pathlib import Path
 
 SUFFIX = ".tmp"
 OLD_S = 24 * 3600.0
-"""A folder whose owner's name is unreadable is left alone for this long."""
+"""What an unknown process, or one on another machine, has left is kept for this long."""
 GONE = "gone"
 """Used instead of the start time of a process that no longer runs."""
-_OWNER = re.compile(r"\d{1,10}(?:-\d+)?(?:-[0-9a-f]{8})?")
+_OWNER = re.compile(r"\d{1,10}(?:-\d+(?:-[0-9a-f]{8})?)?")
 _TEMPORARY = "memeval-"
 _OWNED = re.compile(rf"{_TEMPORARY}[a-z0-9]+-(\d{{1,10}}-\d+(?:-[0-9a-f]{{8}})?)-")
 _UNOWNED = re.compile(rf"{_TEMPORARY}(mem0|package|plan)-[a-z0-9_]{{8}}$")
@@ -84,7 +84,7 @@ def is_abandoned(name: str, path: Path) -> bool:
     """Whether the process in `name` is gone; if it is unknown or on another machine, whether `path`
     is old.
     """
-    number, began, machine = (*name.split("-"), "", "", "")[:3]
+    number, began, machine = (*name.split("-"), "", "")[:3]
     if not number or machine not in ("", _machine()):
         return _is_old(path)
 
