@@ -247,7 +247,7 @@ async def discard(memory: Opened) -> None:
 def prompt_texts(prompts: Iterable[tuple[Role, Prompt]]) -> list[str]:
     texts: list[str] = []
     for _, prompt in prompts:
-        texts += [str(message["content"]) for message in prompt.messages()]
+        texts += [str(message.get("content")) for message in prompt.messages()]
 
     return texts
 

@@ -13,6 +13,13 @@ from conftest_pipeline import environment, records, summary
 from doubles.endpoint import ScriptedEndpoint
 from doubles.replies import scripted_reply
 from forking import Done, run_command_line
+from lone_runs import run_cell
+
+from memeval.llm.contract import ChatPrompt
+from memeval.pipeline.open.opening import open_cell
+from memeval.records import Answer, Query, Role
+from memeval.runs.compose.config import compose_config
+from memeval.systems.controls.no_memory import NoMemory
 
 EXAMPLE = Path(__file__).parents[1] / "systems_example"
 
@@ -80,3 +87,23 @@ def test_fault_of_the_example_is_a_status_with_its_location(
     for record in records(tmp_path):
         assert record["status"] == "ingest_failed"
         assert re.search(message, record["error"]), record["error"]
+
+
+class OwnMessages(NoMemory):
+    async def answer(self, query: Query) -> Answer:
+        asked = {"role": "user", "content": [{"type": "text", "text": query.text}]}
+        prompt = ChatPrompt((asked, {"role": "assistant", "tool_calls": []}))
+        return Answer((await self.parts.model.complete(prompt, role=Role.ANSWER)).text)
+
+
+def test_messages_need_not_have_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    words = (
+        "system=no_memory system.class=test_own_model_calls:OwnMessages llm=openai judge=keyword "
+        "llm.model=scripted dataset.limit_cases=1 dataset.limit_questions=1 tracking=none"
+    )
+    with ScriptedEndpoint(a_number) as endpoint:
+        address = f"llm.base_url={endpoint.base_url}"
+        run_cell(open_cell(compose_config([*words.split(), address]), ""))
+
+    assert [message["role"] for message in records(tmp_path)[0]["prompt"]] == ["user", "assistant"]

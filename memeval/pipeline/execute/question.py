@@ -156,8 +156,8 @@ def _with_request(row: AnswerRow, ledger: Ledger, texts: TextStore) -> AnswerRow
 def _text_of(message: Message) -> str:
     """The text of a message. Its tool calls are written below it, one per line."""
     lines = []
-    if message["content"]:
-        lines.append(message["content"])
+    if content := message.get("content"):
+        lines.append(str(content))
     for call in message.get("tool_calls", ()):
         function = call["function"]
         lines.append(f"{function['name']} {function['arguments']}")
