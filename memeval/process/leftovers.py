@@ -81,9 +81,7 @@ def remove(path: Path) -> None:
 
 
 def is_abandoned(name: str, path: Path) -> bool:
-    """Whether the process in `name` is gone; if it is unknown or on another machine, whether `path`
-    is old.
-    """
+    """Whether the process in `name` is gone; if this machine can't know, whether `path` is old."""
     number, began, machine = (*name.split("-"), "", "")[:3]
     if not number or machine not in ("", _machine()):
         return _is_old(path)
