@@ -26,8 +26,8 @@ _CHECKED: set[Path] = set()
 
 @cache
 def owner() -> str:
-    """This process as a part of a name: its id, its start time, as ids are reused, and its machine,
-    as several may share a home.
+    """This process as a part of a name: its id, its start time (ids are reused), and its machine
+    (several may share a home).
     """
     return f"{os.getpid()}-{_start_time(os.getpid())}-{_machine()}"
 

@@ -66,7 +66,7 @@ class _Block:
         self.size += 1
 
     def pack(self) -> None:
-        """Keeps a count per document of common terms, which is smaller than their occurrences."""
+        """For common terms, keeps a count per document: smaller than a list of all occurrences."""
         for term, documents in list(self.counted.items()):
             if len(documents) > self.size / 2:
                 frequency = np.bincount(documents, minlength=self.size)

@@ -192,7 +192,7 @@ class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
 
     async def answer(self, query: Query) -> Answer:
         cls = type(self)
-        # A class of one's own may filter what `recall` returns, or what the reader gets.
+        # A user's own class may filter what `recall` returns, or what the reader gets.
         if (cls.recall, cls.answer_from) != (IndexedSystem.recall, RecallSystem.answer_from):
             return await super().answer(query)
 

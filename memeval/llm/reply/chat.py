@@ -211,7 +211,7 @@ def usage_of(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Tokens as the endpoint reports them; missing or odd counts are replaced by memeval's own."""
     reported = value if isinstance(value, dict) else {}
-    # Servers that don't count report 0, which a prompt or a text never has.
+    # Servers that don't count tokens report 0, which is never right for a prompt or for text.
     prompt = count_of(reported.get("prompt_tokens")) or None
     completion = count_of(reported.get("completion_tokens"))
     if text:

@@ -44,8 +44,8 @@ def become_forker(control: socket.socket, cells: Mapping[int, Cell], callers: in
             _wait_for_ended()
             os._exit(0)
 
-        # Without room for a process its connection closes, as if it had died. An error here would
-        # end this copy of the command as the command itself ends.
+        # If no process can be forked, the connection closes, as if a worker had died. An error here
+        # would end this copy of the command as the command itself ends.
         with suppress(OSError):
             if os.fork() == 0:
                 control.close()  # else a worker would keep it open after the forker's death

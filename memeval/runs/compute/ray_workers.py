@@ -175,7 +175,7 @@ class _RayWorker(RemoteWorker):
             async for reference in self._actor.messages.options(num_returns="streaming").remote():
                 for message in await reference:
                     self.receive(*message)
-        except Exception as error:  # noqa: BLE001 - Ray's, or any that a message can't be read with
+        except Exception as error:  # noqa: BLE001 - Ray's, or one of reading a message
             death = _reason(error)
 
         if not self.is_ending:
