@@ -446,8 +446,8 @@ MISTAKES = [
         "system=rag has no effect: no system is run",
         way_out="leave it out",
     ),
-    mistake("judge probe judge=keyword top_k=3", "top_k=3 has no effect: the file takes the place"),
-    mistake("evaluate {sound.jsonl} top_k=3", "top_k=3 has no effect: the file takes the place"),
+    mistake("judge probe judge=keyword top_k=3", "top_k=3 has no effect: no system is run"),
+    mistake("evaluate {sound.jsonl} top_k=3", "top_k=3 has no effect: no system is run"),
     mistake("evaluate {sound.jsonl} +embedder.model=a", "+embedder.model=a has no effect"),
     mistake("evaluate {sound.jsonl} num_runs=2", "num_runs must be 1 for evaluate"),
     mistake(
