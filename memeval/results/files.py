@@ -184,7 +184,7 @@ def write_atomically(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
         return
 
-    descriptor, name = mkstemp(prefix=f".{path.name}.{owner()}.", suffix=".tmp", dir=path.parent)
+    descriptor, name = mkstemp(prefix=f".{owner()}.", suffix=".tmp", dir=path.parent)
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
