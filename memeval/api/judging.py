@@ -250,16 +250,13 @@ def calibrate(run: Run | str | Path, labels: str | Path, *, partial: bool = Fals
 
 
 def _compose(words: Sequence[str], *, reads: bool = False) -> RunConfig:
-    """The run of a file's answers, or of the reader's (`reads`). Raises `UserError`."""
+    """The config of a command without a system, but a reader if `reads`. Raises `UserError`."""
     from memeval.runs.compose.config import compose_config
 
     unused = ("system",) if reads else ("system", *OF_MEMORIES)
     for word in words:
         if re.split("[=.]", word.lstrip("+"))[0] in unused:
-            raise UserError(
-                f"{one_line(word, 60)} has no effect: no system is run",
-                "leave it out",
-            )
+            raise UserError(f"{one_line(word, 60)} has no effect: no system is run", "leave it out")
 
     with composing():
         return compose_config(words)

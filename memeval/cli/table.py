@@ -49,7 +49,7 @@ def table(arguments: Sequence[str]) -> int:
         force=options.force,
     )
     text = made.text(options.format)
-    # A device of its own would begin at the same place as the line below.
+    # If it is redirected to a file, opening it again would let the line below overwrite the table.
     if options.output in (None, Path("/dev/stdout")):
         print(text, end="")
         return 0
