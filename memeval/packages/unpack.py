@@ -93,7 +93,7 @@ def _adopt_run(package: Package, run: Run, signer: str) -> bool:
     is_restored = data is not None and any(is_withheld(record.question) for record in records)
     if data is not None and is_restored:
         path = run.folder / RECORDS_FILE
-        restored = (with_texts(own, data.questions[own.question_id]) for own in records)
+        restored = (with_texts(record, data.questions[record.question_id]) for record in records)
         lines = [json_line(record.to_json()) for record in restored]
         # Not written in place: the file is a link to the entry of the package.
         write_atomically(path, "".join(lines))
