@@ -88,8 +88,8 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
     rows: SoundRows[R] = SoundRows()
     expected, beginning = {"header": dict(header)}, _beginning(header)
     for line in BytesIO(content):
-        # A torn line, whose process died while writing, has no line end: here it loses its seal.
-        body, seal = _unsealed(line[:-1])
+        # A line without an end is torn: its process died while writing.
+        body, seal = _unsealed(line[:-1] if line.endswith(b"\n") else b"")
         content_of_line = None
         if seal is not None and seal == _seal(beginning, body):
             content_of_line = _object(body)

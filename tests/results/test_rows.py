@@ -262,7 +262,7 @@ def test_values_that_json_cannot_represent_are_refused(tmp_path: Path, odd: dict
 
 def test_every_single_flipped_bit_in_a_row_is_detected() -> None:
     line = sealed_line(HEADER, VERDICT)
-    for place in range(len(line) - 1):
+    for place in range(len(line)):
         for bit in (1, 2, 32):
             damaged = bytearray(sealed_line(HEADER, {"header": HEADER}) + line)
             damaged[-len(line) + place] ^= bit
