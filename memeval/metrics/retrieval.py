@@ -6,10 +6,11 @@ the 1-based rank of the first ranked chunk that covers it, or None if no chunk d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from math import inf, log2
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -34,12 +35,20 @@ RANKING = "ranking_"
 """Prefix of the metrics of the whole ranking, including chunks that the reader was not shown."""
 
 
-def evidence_ranks(ranking: Sequence[Sequence[str]], evidence: Sequence[str]) -> list[int | None]:
-    """For each evidence id, the 1-based rank of the first chunk that covers it.
+TurnT = TypeVar("TurnT", bound=Hashable)
+"""A turn: its id, or its position in the case."""
+SessionOf = Callable[[TurnT], Hashable]
+"""The session of a turn; raises `LookupError` for a turn that is not in the case."""
 
-    `ranking` contains the turn ids of each chunk, best first.
+
+def evidence_ranks(
+    ranking: Sequence[Sequence[TurnT]], evidence: Sequence[TurnT]
+) -> list[int | None]:
+    """For each turn of the evidence, the 1-based rank of the first chunk that covers it.
+
+    `ranking` contains the turns of each chunk, best first.
     """
-    first: dict[str, int] = {}
+    first: dict[TurnT, int] = {}
     missing = set(evidence)
     for rank, turn_ids in enumerate(ranking, start=1):
         if not missing:
@@ -53,21 +62,18 @@ def evidence_ranks(ranking: Sequence[Sequence[str]], evidence: Sequence[str]) ->
 
 
 def session_ranking(
-    ranking: Sequence[Sequence[str]], session_of: Mapping[str, str]
-) -> list[tuple[str]]:
-    """A ranking of turns as a ranking of sessions, in the order of their first turns.
-
-    Raises `KeyError` for a turn id that is not in the case.
-    """
-    sessions = map(session_of.__getitem__, chain.from_iterable(ranking))
+    ranking: Sequence[Sequence[TurnT]], session_of: SessionOf[TurnT]
+) -> list[tuple[Hashable]]:
+    """A ranking of turns as a ranking of sessions, in the order of their first turns."""
+    sessions = map(session_of, chain.from_iterable(ranking))
     return [(session,) for session in dict.fromkeys(sessions)]
 
 
 def ranks_of(
-    ranking: Sequence[Sequence[str]], evidence: Sequence[str], session_of: Mapping[str, str]
+    ranking: Sequence[Sequence[TurnT]], evidence: Sequence[TurnT], session_of: SessionOf[TurnT]
 ) -> EvidenceRanks:
     """Ranks of the evidence turns, and of the sessions that they come from."""
-    sessions = list(dict.fromkeys(session_of[turn_id] for turn_id in evidence))
+    sessions = list(dict.fromkeys(map(session_of, evidence)))
     return EvidenceRanks(
         turns=tuple(evidence_ranks(ranking, evidence)),
         sessions=tuple(evidence_ranks(session_ranking(ranking, session_of), sessions)),

@@ -151,7 +151,7 @@ def metrics_of(case: EvalCase, asked: EvalQuestion, unit: str) -> dict[str, floa
     session_of = {
         turn.turn_id: session.session_id for session in case.sessions for turn in session.turns
     }
-    ranks = ranks_of(ranked(case, unit, asked.text), asked.evidence, session_of)
+    ranks = ranks_of(ranked(case, unit, asked.text), asked.evidence, session_of.__getitem__)
     return retrieval_metrics(None, ranks, None)
 
 

@@ -109,7 +109,7 @@ def test_turn_and_session_metrics_are_not_mixed_up() -> None:
 
 
 def test_session_ranks_at_its_first_retrieved_turn() -> None:
-    sessions = {"a1": "a", "a2": "a", "b1": "b", "c1": "c"}
+    sessions = {"a1": "a", "a2": "a", "b1": "b", "c1": "c"}.__getitem__
     assert session_ranking([("b1",), ("a2", "c1"), ("a1",)], sessions) == [("b",), ("a",), ("c",)]
     assert ranks_of(
         [("b1",), ("a2", "c1"), ("a1",)], ["a1", "a2", "c1"], sessions
@@ -118,7 +118,7 @@ def test_session_ranks_at_its_first_retrieved_turn() -> None:
 
 def test_turn_that_the_case_lacks_raises_a_key_error() -> None:
     with pytest.raises(KeyError):
-        session_ranking([("ghost",)], {"a": "s"})
+        session_ranking([("ghost",)], {"a": "s"}.__getitem__)
 
 
 @given(RANKS, st.integers(1, 30))

@@ -8,7 +8,7 @@ from memeval.datasets.contract import Dataset
 from memeval.datasets.own_classes import calling
 from memeval.judges.accuracy import read_choices
 from memeval.metrics.lifecycle import AFTER, trace_metrics
-from memeval.metrics.retrieval import EvidenceRanks, ranks_of
+from memeval.metrics.retrieval import EvidenceRanks
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.records import EvalQuestion, Status
 from memeval.results.rows import AnswerRow
@@ -46,17 +46,21 @@ def measure_answer(
     if row.ranking is None:
         return Measured(metrics)
 
-    ranking = turns.ranking(row.ranking)
     shown = None
     if row.retrieved is not None:
-        chunks = [chunk.turn_ids for chunk in row.retrieved]
-        shown = ranks_of(chunks, question.evidence, turns.session_of)
+        positions = turns.positions(chunk.turn_ids for chunk in row.retrieved)
+        shown = turns.evidence_ranks(positions, question.evidence)
 
-    with calling(dataset, "ranking_metrics"):
-        metrics |= dataset.ranking_metrics(question, ranking, turns.session_of)
+    # The ids of a ranking are made only for a data set with metrics of its own.
+    if type(dataset).ranking_metrics is not Dataset.ranking_metrics:
+        with calling(dataset, "ranking_metrics"):
+            ranking = turns.ranking(row.ranking)
+            metrics |= dataset.ranking_metrics(question, ranking, turns.session_of)
 
     return Measured(
-        metrics=metrics, ranking=ranks_of(ranking, question.evidence, turns.session_of), shown=shown
+        metrics=metrics,
+        ranking=turns.evidence_ranks(row.ranking, question.evidence),
+        shown=shown,
     )
 
 

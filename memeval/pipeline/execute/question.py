@@ -168,7 +168,7 @@ def _text_of(message: Message) -> str:
 def _check_answer(returned: Any, watched: Watched, turns: CaseTurns) -> Answer:
     """The system's answer in plain types. Raises `SystemFaultError`."""
     try:
-        return answer_of(returned, turns.session_of)
+        return answer_of(returned, turns.position_of)
     except NotAnAnswerError as error:
         raise watched.misuse("answer", one_line(error, 400)) from error
     except Exception as error:

@@ -10,6 +10,7 @@ from itertools import chain
 from msgspec import Struct
 
 from memeval.metrics.quotation import Quotations
+from memeval.metrics.retrieval import EvidenceRanks, ranks_of
 from memeval.records import EvalCase, Session
 from memeval.results.rows import Ranking
 
@@ -19,24 +20,36 @@ class CaseTurns(Struct, frozen=True, dict=True):
 
     ids: tuple[str, ...]
     """Ids of the turns, in the order in which they were said."""
-    session_of: Mapping[str, str]
     position_of: Mapping[str, int]
+    session_at: Sequence[int]
+    """For each position, that of the turn's session."""
     sessions: tuple[Session, ...]
 
     @classmethod
     def of(cls, case: EvalCase) -> CaseTurns:
+        position_of: dict[str, int] = {}
+        session_at = array("I")
+        for number, session in enumerate(case.sessions):
+            session_at.extend([number] * len(session.turns))
+            for turn in session.turns:
+                position_of[turn.turn_id] = len(position_of)
+
+        return cls(
+            ids=tuple(position_of),
+            position_of=position_of,
+            session_at=session_at,
+            sessions=case.sessions,
+        )
+
+    @cached_property
+    def session_of(self) -> Mapping[str, str]:
+        """The id of each turn's session. Made on demand: it is large, and few data sets ask."""
         session_of = {}
-        for session in case.sessions:
+        for session in self.sessions:
             for turn in session.turns:
                 session_of[turn.turn_id] = session.session_id
 
-        ids = tuple(session_of)
-        return cls(
-            ids=ids,
-            session_of=session_of,
-            position_of={turn_id: position for position, turn_id in enumerate(ids)},
-            sessions=case.sessions,
-        )
+        return session_of
 
     @cached_property
     def quotations(self) -> Quotations[str]:
@@ -65,19 +78,27 @@ class CaseTurns(Struct, frozen=True, dict=True):
         """Positions as turn ids. Raises `IndexError` for an unknown position."""
         turn_id = self.ids.__getitem__
         if isinstance(positions, array):
-            # `zip` makes tuples of one id each, in C.
             return tuple(zip(map(turn_id, positions)))
 
-        return tuple(
-            (turn_id(chunk),) if isinstance(chunk, int) else tuple(map(turn_id, chunk))
-            for chunk in positions
-        )
+        return tuple(tuple(map(turn_id, chunk)) for chunk in _chunks(positions))
+
+    def evidence_ranks(self, ranking: Ranking, evidence: Sequence[str]) -> EvidenceRanks:
+        """Ranks of the evidence turns in a ranking, and of their sessions.
+
+        Raises `KeyError` for unknown evidence and `IndexError` for an unknown position.
+        """
+        turns = [self.position_of[turn_id] for turn_id in evidence]
+        return ranks_of(_chunks(ranking), turns, self.session_at.__getitem__)
 
     def has_positions(self, positions: Ranking) -> bool:
         """Whether the case has a turn at each of the positions."""
-        try:
-            self.ranking(positions)
-        except IndexError:
-            return False
+        return max(chain.from_iterable(_chunks(positions)), default=-1) < len(self.ids)
 
-        return True
+
+def _chunks(ranking: Ranking) -> tuple[tuple[int, ...], ...]:
+    """The positions of each chunk's turns."""
+    if isinstance(ranking, array):
+        # Makes tuples of one position each, in C.
+        return tuple(zip(ranking))
+
+    return tuple((chunk,) if isinstance(chunk, int) else chunk for chunk in ranking)
