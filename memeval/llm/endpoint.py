@@ -155,6 +155,7 @@ class Endpoint:
             if self._budget is not None:
                 call.end_try(amount_of(body, reply.value, self._provider, most))
         except (CutReplyError, FilteredReplyError):
+            self._outage.note_success()
             self._breaker.note_success(address, asked)
             raise
         except ModelError as error:
@@ -166,7 +167,7 @@ class Endpoint:
             self._breaker.note_failure(address, asked, explained, call.setback)
             raise
         finally:
-            # A request that was sent but not answered may be billed.
+            # A request whose reply was cut, filtered or did not arrive may be billed.
             spent = most if call.is_out else NOTHING
             call.end_try(spent)
 
@@ -192,11 +193,6 @@ class Endpoint:
 
                 call.end_try(call.most if outcome.policy.billed else Amount(calls=1))
                 wait = self._wait_after(outcome, call, sent_at=sent_at, probe=probe)
-            except (CutReplyError, FilteredReplyError):
-                call.is_out = False
-                call.end_try(call.most)
-                self._outage.note_success()
-                raise
             finally:
                 if probe:
                     self._outage.leave()
