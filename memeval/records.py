@@ -597,6 +597,11 @@ class Status(StrEnum):
     RETRIEVED = "retrieved"
     """Under `stages=retrieve`: no answer was requested, and nothing failed."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether no requested stage failed."""
+        return self in (Status.OK, Status.RETRIEVED)
+
 
 def format_time(time: datetime) -> str:
     """A time as systems, prompts and reports show it: `1:56 pm on 8 May 2023`.

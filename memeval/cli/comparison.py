@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from memeval.metrics.formats import coverage_percent
+from memeval.records import Status
 from memeval.results import NoteKind, RunSummary
 from memeval.runs.display.terminal import drawing_stream, print_folded
 from memeval.runs.invocation import DoneCell, Invocation
@@ -19,9 +20,6 @@ from memeval.tracking.store import LOCAL_PAGE
 
 if TYPE_CHECKING:
     from memeval.comparison.records import Comparison
-
-SCORED = ("ok", "retrieved")
-"""Statuses of records that count as scored."""
 
 Groups = Mapping[str, Sequence[RunSummary]]
 """The cells of each data set."""
@@ -187,7 +185,7 @@ def _why_invalid(summary: RunSummary) -> str:
 
     scored, lost = 0, []
     for status, count in summary.statuses.items():
-        if status in SCORED:
+        if Status(status).is_complete:
             scored += count
         else:
             lost.append(f"{count} {status}")

@@ -5,14 +5,12 @@ from itertools import islice
 from pathlib import Path
 
 from memeval.metrics.formats import count, milliseconds
-from memeval.records import Status
 from memeval.report.escaping import inline
 from memeval.report.tables import money, table, text
 from memeval.results import Record, RunSummary, read_records, run_cost_usd
 
 FAILURES_SHOWN = 10
 STAGES = ("ingest", "answer", "judge", "embed")
-SOUND = (Status.OK, Status.RETRIEVED)
 
 
 def tokens_section(summary: RunSummary) -> list[str]:
@@ -107,5 +105,5 @@ def failed_rows(path: Path) -> Iterator[Record]:
     if not path.exists():
         return
 
-    failed = (record for record in read_records(path) if record.status not in SOUND)
+    failed = (record for record in read_records(path) if not record.status.is_complete)
     yield from islice(failed, FAILURES_SHOWN)

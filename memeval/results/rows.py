@@ -168,7 +168,7 @@ class AnswerRow(Struct, frozen=True, omit_defaults=True):
         # A sound answer must have its text, and a failed one its reason.
         if answer.status is Status.OK and answer.hypothesis is None:
             raise ValueError("an answer without a hypothesis - at `$.hypothesis`")
-        if answer.status not in (Status.OK, Status.RETRIEVED) and answer.error is None:
+        if not answer.status.is_complete and answer.error is None:
             raise ValueError("a failed answer without a reason - at `$.error`")
 
         return answer

@@ -77,7 +77,7 @@ def _results(run: Run, rows: Sequence[Row]) -> dict[str, Any]:
             judges[row["judge"]] = None
 
         scored += row["score"] is not None
-        completed += row["status"] in (Status.OK, Status.RETRIEVED)
+        completed += Status(row["status"]).is_complete
 
     figures = measured_metrics(run)
     metrics = {name: {"name": name, "value": figures[name]} for name in SHOWN if name in figures}
@@ -119,7 +119,7 @@ def _sample(row: Row, model: str) -> dict[str, Any]:
         sample["choices"] = row["choices"]
     if row["context"] is not None and not row["prompt"]:
         sample["metadata"]["context"] = row["context"]
-    if row["status"] not in (Status.OK, Status.RETRIEVED):
+    if not Status(row["status"]).is_complete:
         message = row["error"] or row["status"]
         sample["error"] = {"message": message, "traceback": "", "traceback_ansi": ""}
 

@@ -31,10 +31,6 @@ from memeval.results import AnswerRow, IngestRow, VerdictRow
 from memeval.text.shown import one_line
 
 
-def _has_ended_well(row: AnswerRow | VerdictRow) -> bool:
-    return row.status in (Status.OK, Status.RETRIEVED)
-
-
 class CaseWork:
     """Work on the cases of a cell; finished rows are kept, failed ones are tried again."""
 
@@ -197,8 +193,8 @@ class CaseWork:
                 row = await answers.answer(question, turns, repeat.texts)
                 answer = self._keep_answer(repeat, row)
 
-            ended_well = _has_ended_well(answer)
-            self.progress.done("answer", reused=kept is not None, failed=not ended_well)
+            failed = not answer.status.is_complete
+            self.progress.done("answer", reused=kept is not None, failed=failed)
 
             # Also for stored answers: rows contain no metrics, so that a formula can change.
             measured = measure_answer(answer, question, turns, self.cell.dataset)
@@ -253,7 +249,7 @@ class CaseWork:
         stored = self._keep_verdict(repeat, row, text)
         self.check_readable(stored)
         self._report_score(question, stored)
-        self.progress.done("judge", failed=not _has_ended_well(stored))
+        self.progress.done("judge", failed=not stored.status.is_complete)
 
     def _report_score(self, question: EvalQuestion, row: VerdictRow | None) -> None:
         """Reports a score if it counts towards the accuracy."""

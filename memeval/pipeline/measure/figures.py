@@ -370,7 +370,7 @@ def found_nothing(records: Sequence[Record], ingests: Sequence[Ingest]) -> bool:
     if not any(ingest.row.chunks for ingest in ingests):
         return False
 
-    asked = [record for record in records if record.status in (Status.OK, Status.RETRIEVED)]
+    asked = [record for record in records if record.status.is_complete]
     return bool(asked) and all(map(_got_nothing, asked))
 
 

@@ -188,7 +188,7 @@ def timing_notes(rows: Sequence[Record]) -> Iterator[str]:
     """A note on a latency that was measured for fewer than half of the answers."""
     answered = timed = 0
     for row in rows:
-        if row.status in (Status.OK, Status.RETRIEVED):
+        if row.status.is_complete:
             answered += 1
             timed += row.times.retrieval_ms is not None
 
@@ -294,7 +294,7 @@ def _skipped_lines(finished: Finished) -> Iterator[str]:
 
 def _failures(rows: Sequence[Record]) -> Iterator[Note]:
     for status, count in statuses(rows).items():
-        if status not in (Status.OK, Status.RETRIEVED):
+        if not Status(status).is_complete:
             text = f"{count} of {len(rows)} records are {status} and have no score"
             for row in rows:
                 if row.status == status and (why := _why(row)):

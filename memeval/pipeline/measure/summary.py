@@ -200,7 +200,7 @@ def _tags_of_rows(
 
     if found_nothing(rows, ingest_rows):
         labels[FOUND_NOTHING] = "true"
-    answered = [row for row in rows if row.status in (Status.OK, Status.RETRIEVED)]
+    answered = [row for row in rows if row.status.is_complete]
     # Recall covers only questions with a known ranking.
     if len({row.evidence_ranks is None for row in answered if row.retrieved is not None}) > 1:
         labels["ranks_part"] = "true"

@@ -259,7 +259,7 @@ def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, An
     }
     if record.repeat:
         answer["repeat"] = record.repeat
-    if record.status not in (Status.OK, Status.RETRIEVED):
+    if not record.status.is_complete:
         answer["status"] = record.status.value
     if record.verdict is not None:
         answer["judge"] = record.verdict.judge

@@ -19,7 +19,7 @@ from memeval.pipeline.open.called import calls_package_models
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
 from memeval.pipeline.open.system_source import SystemSource
-from memeval.records import EvalCase, Role, Status
+from memeval.records import EvalCase, Role
 from memeval.results import AnswerRow, IngestRow, VerdictRow
 from memeval.results.rows import answer_or_ingest
 from memeval.runs.forecast.imagined import (
@@ -237,7 +237,7 @@ class Estimator:
                 await work.work(imagined, case)
                 for question in case.questions:
                     answer = imagined.answer(question.question_id)
-                    is_known = answer and answer.status in (Status.OK, Status.RETRIEVED)
+                    is_known = answer and answer.status.is_complete
                     self._failed += not is_known
         except MemevalError as error:
             self._uncounted.append(f"{cell.name} can't be estimated: {one_line(error, 200)}")
