@@ -9,10 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from hashlib import sha256
 from typing import Any
 
 from memeval.records import ChoiceLabels, Session, Usage, format_time, labelled
+from memeval.text.names import text_digest
 
 SHOWN_OF_TURN = 1_500
 """Maximum characters of a turn shown to a drafter; the result of a tool may be very long."""
@@ -293,8 +293,8 @@ class ToolPrompt(Prompt):
 
 def fenced(text: str, name: str) -> str:
     """Untrusted text between tags that it can't contain: their name ends in a digest of it."""
-    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"<{name}-{digest}>\n{text}\n</{name}-{digest}>"
+    mark = f"{name}-{text_digest(text)[:8]}"
+    return f"<{mark}>\n{text}\n</{mark}>"
 
 
 def asked_line(asked_at: datetime | None) -> str:

@@ -8,7 +8,6 @@ most with the question. Equal scores are ordered by a hash of the choice's text:
 preferred, and the order of the choices does not matter.
 """
 
-import hashlib
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,6 +17,7 @@ from memeval.llm.extractive.answers import NO_ANSWER, read
 from memeval.llm.extractive.choice_evidence import evidence_for
 from memeval.llm.extractive.grams import gram_scores, has_unspaced
 from memeval.llm.extractive.words import STOP_WORDS, TOKEN, stem
+from memeval.text.names import text_digest
 
 MARGIN = 0.8
 """Minimum share of the best score for a further choice, if several may be chosen."""
@@ -33,10 +33,11 @@ _NO_ANSWER = re.compile(
 def choose(prompt: ChoosePrompt) -> str:
     """The best choice's label; with `multi_select` also those near it, in order, with commas."""
     scores = choice_scores(prompt.question, prompt.choices, prompt.context, prompt.asked_at)
-    order = sorted(
-        range(len(scores)),
-        key=lambda position: (-scores[position], _hash(prompt.question, prompt.choices[position])),
-    )
+
+    def rank(position: int) -> tuple[float, str]:
+        return -scores[position], text_digest(f"{prompt.question}\n{prompt.choices[position]}")
+
+    order = sorted(range(len(scores)), key=rank)
     best = order[0]
     if not prompt.multi_select:
         return prompt.labels.label(best)
@@ -79,7 +80,3 @@ def _count_shared(question: str, choice: str) -> float:
 def _stems(text: str) -> frozenset[str]:
     words = map(str.lower, TOKEN.findall(text))
     return frozenset(stem(word) for word in words if word not in STOP_WORDS and word[0].isalnum())
-
-
-def _hash(question: str, choice: str) -> str:
-    return hashlib.sha256(f"{question}\n{choice}".encode()).hexdigest()

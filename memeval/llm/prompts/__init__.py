@@ -5,7 +5,6 @@ Their sha256 is part of the keys.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from memeval.errors import UserError, unknown
+from memeval.results.files import reading
+from memeval.text.names import text_digest
 from memeval.text.shown import one_line
 
 _SECTION = re.compile(r"^=== *(\S+) *===[ \t]*\n", re.MULTILINE)
@@ -109,7 +110,7 @@ def join_parts(name: str, parts: Mapping[str, PromptTemplate]) -> PromptTemplate
         name=name,
         system="",
         user="",
-        sha256=hashlib.sha256(digests.encode()).hexdigest(),
+        sha256=text_digest(digests),
         parts=parts,
     )
 
@@ -120,10 +121,8 @@ def _parse(name: str, path: Path, needed: tuple[str, ...]) -> PromptTemplate:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        why = error.strerror or error
-        raise UserError(f"the prompt template {path} can't be read: {why}") from error
+        with reading(f"the prompt template {path}"):
+            return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"the prompt template {path} is not UTF-8") from error
 
@@ -143,5 +142,5 @@ def _template(location: str, name: str, text: str, needed: tuple[str, ...]) -> P
         user=user.strip(),
         # Hash of the file as it is, before stripping: it is part of the keys of everything made
         # with it.
-        sha256=hashlib.sha256(text.encode()).hexdigest(),
+        sha256=text_digest(text),
     )
