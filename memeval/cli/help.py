@@ -57,7 +57,7 @@ DESCRIPTION = 22
 FIELDS, SWEEPS, ALL = "fields", "sweeps", "all"
 
 
-def print_help(topic: str | None = None, folders: Sequence[str] = ()) -> None:
+def print_help(topic: str | None = None, folders: Sequence[Path] = ()) -> None:
     """Prints the usage on one screen, or the help on a topic: a group, `fields`, `sweeps` or `all`,
     or a command that takes the settings of a run. The user's own options are in `folders`.
 
@@ -96,7 +96,7 @@ def _groups() -> list[str]:
     return sorted({*folders} - {"sweep", "hydra"})
 
 
-def _print_group(name: str, folders: Sequence[str]) -> None:
+def _print_group(name: str, folders: Sequence[Path]) -> None:
     """The options of a group, each with its fields; the default has a star."""
     also = "   or any positive integer" if name in INTEGER_GROUPS else ""
     print(f"  {name}{also}")
@@ -104,7 +104,7 @@ def _print_group(name: str, folders: Sequence[str]) -> None:
     defaults = _lines(conf_dir() / "config.yaml")
     listed = own_files(name)
     for folder in folders:
-        listed += sorted(filter(Path.is_file, Path(folder, name).glob("*.yaml")))
+        listed += sorted(filter(Path.is_file, (folder / name).glob("*.yaml")))
 
     for option in listed:
         mark = "*" if f"  - {name}: {option.stem}" in defaults else " "

@@ -139,14 +139,12 @@ def _answer_help(arguments: list[str]) -> bool:
 
     if asked:
         from memeval.cli.help import OF_COMMANDS, print_help
-        from memeval.runs.compose.words import CONFIG_DIR, split_values
+        from memeval.runs.compose.words import user_folders
 
         at = next(index for index, word in enumerate(arguments) if word in HELP)
-        words = pairwise(split_values(arguments))
-        folders = [value for option, value in words if option in CONFIG_DIR]
         names = filter(str.isidentifier, arguments[at + 1 :])
         topics = [*names, *OF_COMMANDS.keys() & {first}, None]
-        print_help(topics[0], folders)
+        print_help(topics[0], user_folders(arguments))
     elif first == "--version":
         print(__version__)
 

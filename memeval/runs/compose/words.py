@@ -1,6 +1,8 @@
 """Command-line arguments in the form that Hydra accepts."""
 
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 
 from memeval.config.schema import PREPARE
 from memeval.errors import UserError, unknown
@@ -19,6 +21,12 @@ KEEP_GOING, STATISTICS = "--keep-going", "--stats"
 """memeval's own options; `VALUED` and `FLAGS` are Hydra's. No others but `--fresh` are valid."""
 KEEPS_GOING = "hydra.launcher.keep_going=true"
 """The override that `--keep-going` sets."""
+
+
+def user_folders(arguments: Sequence[str]) -> tuple[Path, ...]:
+    """The folders with the user's own options."""
+    words = pairwise(split_values(arguments))
+    return tuple(Path(folder) for option, folder in words if option in CONFIG_DIR)
 
 
 def split_values(arguments: Sequence[str]) -> list[str]:

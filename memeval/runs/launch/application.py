@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +32,11 @@ from memeval.config.served import register
 from memeval.errors import UserError
 from memeval.runs.compose.errors import explaining_config_errors
 from memeval.runs.compose.words import (
-    CONFIG_DIR,
     FLAGS,
     KEEP_GOING,
     KEEPS_GOING,
     reorder_arguments,
+    user_folders,
 )
 from memeval.runs.invocation import begin_invocation
 from memeval.runs.job import is_repeated, run_job
@@ -64,9 +64,9 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
         # Hydra uses a launcher for sweeps only: a single run would ignore it.
         arguments = [*arguments, MULTIRUN[0]]
 
-    user_folders = _user_folders(arguments)
-    for user_folder in user_folders:
-        check_folder(user_folder)
+    folders = user_folders(arguments)
+    for folder in folders:
+        check_folder(folder)
 
     # Otherwise Hydra prints its own error messages, and ends the process itself.
     os.environ["HYDRA_FULL_ERROR"] = "1"
@@ -78,7 +78,7 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
         # A single run takes the last of two overrides, as commands do. In a sweep, the user meant
         # both.
         check_given_once(arguments)
-        words = [f"hydra.mode={RunMode.MULTIRUN.name}", *_for_cells_alone(words, user_folders)]
+        words = [f"hydra.mode={RunMode.MULTIRUN.name}", *_for_cells_alone(words, folders)]
 
     # `hydra.main` reads its arguments only from there.
     sys.argv = ["memeval", *words]
@@ -88,8 +88,7 @@ def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
         mode = RunMode.RUN if is_single else RunMode.MULTIRUN
         return partial(_run_in_mode, mode, [word for word in words if word not in MULTIRUN])
 
-    folder = str(conf_dir())
-    main: Callable[[], Any] = hydra.main(folder, "config", VERSION_BASE)(run_job)
+    main: Callable[[], Any] = hydra.main(str(conf_dir()), "config", VERSION_BASE)(run_job)
     return main
 
 
@@ -112,7 +111,7 @@ def _is_single_run(arguments: Sequence[str]) -> bool:
 
 def _asks_for_cells(sweep: str, arguments: Sequence[str]) -> bool:
     """Whether the file of a sweep makes it a sweep without `-m`, by its mode or what it varies."""
-    user_files = [folder / "sweep" / f"{sweep}.yaml" for folder in _user_folders(arguments)]
+    user_files = [folder / "sweep" / f"{sweep}.yaml" for folder in user_folders(arguments)]
     for file in [*user_files, sweep_file(sweep)]:
         if file is not None and file.is_file():
             options = OmegaConf.load(file)
@@ -122,11 +121,6 @@ def _asks_for_cells(sweep: str, arguments: Sequence[str]) -> bool:
                 return True
 
     return False
-
-
-def _user_folders(arguments: Sequence[str]) -> tuple[Path, ...]:
-    """The folders with the user's own options."""
-    return tuple(Path(folder) for option, folder in pairwise(arguments) if option in CONFIG_DIR)
 
 
 def _for_cells_alone(words: Sequence[str], folders: tuple[Path, ...]) -> list[str]:
