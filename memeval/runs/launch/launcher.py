@@ -54,10 +54,7 @@ class SweepLauncher(Launcher):
         from memeval.runs.cell import run_plan
         from memeval.runs.invocation import current_invocation
 
-        count = self.processes
-        if count is not None and (not isinstance(count, int) or count < 1):
-            raise UserError(f"hydra.launcher.processes must be at least 1, got {count}")
-
+        _check_counts(processes=self.processes)
         if not job_overrides:
             raise UserError(
                 "the sweep has no runs: its glob() matches no option, or its range() is empty",
@@ -107,17 +104,21 @@ class RayLauncher(SweepLauncher):
         keep_going: bool = False,
     ) -> None:
         super().__init__(keep_going=keep_going)
-        self._settings: dict[str, Any] = {
-            "address": address,
-            "workers": workers,
-            "cases": cases,
-            "variables": variables,
-        }
+        self._counts = {"workers": workers, "cases": cases}
+        self._address, self._variables = address, variables
 
     def start(self, plan: Plan) -> ComputePool | None:
         from memeval.runs.launch.ray_launcher import start_ray
 
-        return start_ray(plan, **self._settings)
+        _check_counts(**self._counts)
+        return start_ray(plan, address=self._address, variables=self._variables, **self._counts)
+
+
+def _check_counts(**counts: Any) -> None:
+    """Raises `UserError` for a count of the launcher's settings that is not a positive integer."""
+    for name, count in counts.items():
+        if count is not None and (not isinstance(count, int) or count < 1):
+            raise UserError(f"hydra.launcher.{name} must be at least 1, got {count}")
 
 
 @contextmanager

@@ -39,7 +39,6 @@ def start_ray(
 
     Raises `UserError` if the cluster can't be used, `WorldError` if none can be started.
     """
-    _check_numbers(workers=workers, cases=cases)
     cells, calls_here = {}, False
     for planned in plan.open_cells:
         if planned.may_compute_elsewhere:
@@ -96,12 +95,6 @@ def _check_usable(address: str | None, cells: Iterable[Cell]) -> None:
     _check_address(address)
     set_environment()
     require_library("ray", "hydra/launcher=ray needs Ray", "ray")
-
-
-def _check_numbers(**numbers: int | None) -> None:
-    for name, number in numbers.items():
-        if number is not None and (not isinstance(number, int) or number < 1):
-            raise UserError(f"hydra.launcher.{name} must be at least 1, got {number}")
 
 
 def _check_address(address: str | None) -> None:
