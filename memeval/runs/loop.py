@@ -26,6 +26,7 @@ REPORT_S = 0.1
 """Time limit for other processes to report their calls under way."""
 WIND_UP_S = 1.0
 """Time limit for cancelled tasks to end."""
+CANCELLED = "the system cancelled the run, because it cancelled tasks that it did not start"
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
@@ -65,9 +66,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
                 raise KeyboardInterrupt
 
         if task.cancelled():
-            raise WorldError(
-                "the system cancelled the run, because it cancelled tasks that it did not start"
-            )
+            raise WorldError(CANCELLED)
 
         return task.result()
     finally:

@@ -23,6 +23,7 @@ from memeval.pipeline.measure.summary import finish, read_earlier
 from memeval.pipeline.open.connections import Connections
 from memeval.runs.display.progress import RunDisplay
 from memeval.runs.display.sweep import SweepDisplay
+from memeval.runs.loop import CANCELLED
 from memeval.runs.plan import CellOutcome, Plan, PlannedCell, Reach, say_damage
 from memeval.store.contract import Store
 from memeval.store.opening import open_memories, open_store
@@ -165,10 +166,7 @@ class Schedule:
                 raise
 
             # memeval itself did not cancel this cell.
-            message = (
-                "the system cancelled the run, because it cancelled tasks that it did not start"
-            )
-            self._report_end(CellOutcome(planned, error=WorldError(message)))
+            self._report_end(CellOutcome(planned, error=WorldError(CANCELLED)))
 
     def _report_end(self, outcome: CellOutcome) -> None:
         self._display.report_end(outcome)
