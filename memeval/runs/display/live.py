@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from memeval.llm.load import Load, sum_of
 from memeval.metrics.formats import dollars
 from memeval.records import Usage
 from memeval.statistics.means import sum_or_none
 from memeval.text.shown import counted
 
 if TYPE_CHECKING:
-    from memeval.llm.load import Load
     from memeval.pipeline.open.connections import Connections
 
 
@@ -34,18 +34,9 @@ class LiveFigures(Struct):
         return self.connections.loads() if self.connections else []
 
     @property
-    def under_way(self) -> int:
-        """Requests that have no reply yet."""
-        return sum(load.under_way for load in self.loads)
-
-    @property
-    def retries(self) -> int:
-        return sum(load.retries for load in self.loads)
-
-    @property
-    def failures(self) -> int:
-        """Calls that failed after all retries."""
-        return sum(load.failures for load in self.loads)
+    def load(self) -> Load:
+        """The load of all endpoints together."""
+        return sum_of(self.loads)
 
     def add_score(self, score: float) -> None:
         self.score += score
@@ -73,17 +64,17 @@ class LiveFigures(Struct):
         """`acc 45.2, $0.01, 3 retries, 1 failed`, without the parts that are empty; before the
         first reply, the number of calls under way.
         """
-        parts = []
-        if self.under_way and not self.calls:
-            parts.append(f"{counted(self.under_way, 'call')} under way")
+        parts, load = [], self.load
+        if load.under_way and not self.calls:
+            parts.append(f"{counted(load.under_way, 'call')} under way")
         if self.scored:
             parts.append(f"acc {100 * self.score / self.scored:.1f}")
         if self.calls:
             parts.append(cost(self.cost_usd))
-        if self.retries:
-            parts.append(counted(self.retries, "retry", "retries"))
-        if self.failures:
-            parts.append(f"{self.failures} failed")
+        if load.retries:
+            parts.append(counted(load.retries, "retry", "retries"))
+        if load.failures:
+            parts.append(f"{load.failures} failed")
 
         return ", ".join(parts)
 

@@ -283,7 +283,7 @@ class RunDisplay(Display, Stages):
             if stage == stages[-1][0]:
                 remark = ", ".join(filter(None, [remark, self.live.text]))
 
-            left = count.remaining_s(now, self.live.under_way)
+            left = count.remaining_s(now, self.live.load.under_way)
             table.add_row(
                 Text(f"  {stage:<8}"),
                 ProgressBar(total=count.total, completed=count.done, width=30),
@@ -301,7 +301,7 @@ class RunDisplay(Display, Stages):
             return ""
 
         parts = [self.text, *filter(None, [self.live.text])]
-        if left := self.remaining_s(self.clock(), self.live.under_way):
+        if left := self.remaining_s(self.clock(), self.live.load.under_way):
             parts.append(f"about {duration(left)} left")
 
         return f"  {'; '.join(parts)}"

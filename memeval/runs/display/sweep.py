@@ -157,32 +157,27 @@ class SweepDisplay(Display):
     @property
     def lines(self) -> list[str]:
         """The state of the sweep: one or two lines, each at most 79 columns wide."""
-        calls = limit = waits = 0
-        for load in self.live.loads:
-            calls += load.calls
-            limit += load.slots
-            waits += load.waits
-
-        rate, left = self._rate(calls), self._remaining_s()
+        load, limit = self.live.load, sum(load.slots for load in self.live.loads)
+        rate, left = self._rate(load.calls), self._remaining_s()
 
         cells = len(self._plan.cells)
         work = "publishing" if self._ended == cells else f"{len(self._cells)} under way"
         first = [f"runs {self._ended}/{cells}, {work}"]
         if limit:
-            first.append(f"slots {self.live.under_way}/{limit}")
+            first.append(f"slots {load.under_way}/{limit}")
         if limit and rate is not None:
             first.append(f"{rate:.0f} calls/s")
-        if waits:
-            first.append(f"429: {waits}")
+        if load.waits:
+            first.append(f"429: {load.waits}")
 
         second = []
         if self.live.tokens:
             second.append(f"{short_count(self.live.tokens)} tokens")
             second.append(cost(self.live.cost_usd))
-        if self.live.retries:
-            second.append(counted(self.live.retries, "retry", "retries"))
-        if self.live.failures:
-            second.append(f"{self.live.failures} failed")
+        if load.retries:
+            second.append(counted(load.retries, "retry", "retries"))
+        if load.failures:
+            second.append(f"{load.failures} failed")
         if left:
             second.append(f"about {duration(left)} left")
 
