@@ -7,7 +7,6 @@ aside, and its intact entries are copied.
 """
 
 import json
-import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -38,8 +37,6 @@ from memeval.text.names import text_digest
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
-
 
 class Cache:
     """A cache in SQLite that several processes share. Raises `StorageError` if the disk refuses."""
@@ -47,9 +44,9 @@ class Cache:
     def __init__(self, path: Path, say: Callable[[str], None] | None = None) -> None:
         """`say` gets the messages about damage and repair; without it they are logged."""
         self.path = path
-        self._say = say or _log.warning
         self._lock = threading.Lock()
-        self._damage = Damage(f"the cache {path}", self._say)
+        self._damage = Damage(f"the cache {path}", say)
+        self._say = self._damage.say
         # The lock belongs to this object, not to a thread or a path: another thread may reopen the
         # file.
         self._repairs = FileLock(f"{path}.lock", thread_local=False, is_singleton=False)

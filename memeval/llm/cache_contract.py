@@ -27,13 +27,13 @@ class Damage:
 
     def __init__(self, what: str, say: Callable[[str], None] | None) -> None:
         """`what` names the cache. Without `say` the messages are logged."""
-        self._what, self._say = what, say or _log.warning
+        self._what, self.say = what, say or _log.warning
         self._keys: set[str] = set()
 
     def note(self, key: str) -> None:
         """Notes a damaged entry; each key counts once."""
         if not self._keys:
-            self._say(
+            self.say(
                 f"{self._what} had a damaged entry ({key[:12]}…): it was dropped and will be "
                 "requested again"
             )
@@ -43,7 +43,7 @@ class Damage:
     def close(self) -> None:
         """Reports the number of damaged entries if there were several."""
         if len(self._keys) > 1:
-            self._say(
+            self.say(
                 f"{self._what} had {len(self._keys)} damaged entries: they were dropped and "
                 "requested again"
             )
