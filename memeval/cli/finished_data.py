@@ -5,7 +5,6 @@ opened: the data set is looked up by name among the built-in ones and the frozen
 folder, or read from a file that the user names.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,19 @@ DATA = """
 """.strip()
 
 
-def cases_of(run: Run, wanted: set[str], data: str | None = None) -> Iterator[EvalCase]:
-    """The cases of a run with these ids, from its data set's own file or from the file `data`.
-
-    Raises `UserError` saying what is missing.
+def find_cases(
+    run: Run, wanted: set[str], data: str | None
+) -> tuple[dict[str, EvalCase] | None, str]:
+    """The cases of a run with these ids, from its data set's own file or from the file `data`; or
+    None, and what is missing.
     """
+    try:
+        return {case.case_id: case for case in _read_cases(run, wanted, data)}, ""
+    except UserError as error:
+        return None, error.line
+
+
+def _read_cases(run: Run, wanted: set[str], data: str | None) -> list[EvalCase]:
     name = str(run.summary.params.get("dataset", "")) or "unknown"
     try:
         dataset = _dataset(run, data)
@@ -45,7 +52,7 @@ def cases_of(run: Run, wanted: set[str], data: str | None = None) -> Iterator[Ev
             "the data file is not the one that the run used", "to use another:  --data FILE"
         )
 
-    yield from cases
+    return cases
 
 
 def _dataset(run: Run, data: str | None) -> Dataset:

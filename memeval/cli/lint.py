@@ -6,14 +6,13 @@ from pathlib import Path
 
 from memeval.api.selecting import select_runs
 from memeval.cli.claims import fold
-from memeval.cli.finished_data import DATA, cases_of
+from memeval.cli.finished_data import DATA, find_cases
 from memeval.cli.parser import Parser, print_json
 from memeval.comparison.finding import check_records
 from memeval.datasets.lint.bounds import is_comparable, scores
 from memeval.datasets.lint.check import lint_run
 from memeval.datasets.lint.records import Finding, Lint, LintedRun, Rival, SentPrompt
 from memeval.errors import UserError
-from memeval.records import EvalCase
 from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
 from memeval.results.fields import as_plain
 from memeval.results.files import reading
@@ -95,7 +94,7 @@ def collect_run(
     """Collects all information about a run on this machine."""
     records = run.read_records()
     case_ids = {record.case_id for record in records}
-    cases, why = data_of(run, case_ids, data)
+    cases, why = find_cases(run, case_ids, data)
     siblings, rivals = others_of(run, known)
     return LintedRun(
         summary=run.summary,
@@ -125,14 +124,6 @@ def prompts_of(run: Run, records: Sequence[Record]) -> dict[tuple[str, int], Sen
         )
 
     return prompts
-
-
-def data_of(run: Run, wanted: set[str], data: str | None) -> tuple[dict[str, EvalCase] | None, str]:
-    """The run's cases; or None and the reason if they can't be read."""
-    try:
-        return {case.case_id: case for case in cases_of(run, wanted, data)}, ""
-    except UserError as error:
-        return None, error.line
 
 
 def memories_of(run: Run) -> dict[str, list[str]]:

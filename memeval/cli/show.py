@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from itertools import chain
 
 from memeval.api.selecting import select_one
-from memeval.cli.finished_data import DATA, cases_of
+from memeval.cli.finished_data import DATA, find_cases
 from memeval.cli.parser import RUN, Parser
 from memeval.comparison.tables import WIDTH, align
 from memeval.errors import UserError
@@ -125,7 +125,11 @@ def question_lines(run: Run, question_id: str, data: str | None = None) -> Itera
     if not first.answerable:
         yield "  the right answer is a refusal"
 
-    spoken, why = evidence_turns(run, first, data)
+    cases, why = find_cases(run, {first.case_id}, data)
+    spoken: dict[str, str] = {}
+    for case in (cases or {}).values():
+        spoken = {turn.turn_id: f"{turn.speaker}: {turn.text}" for turn in case.turns}
+
     for turn_id in first.evidence:
         yield from wrap(f"evidence {one_line(turn_id)}", spoken.get(turn_id, MISSING))
 
@@ -154,17 +158,6 @@ def find_records(run: Run, question_id: str) -> list[Record]:
         f"run {run.key} has no question '{one_line(question_id)}'",
         f"similar:  {', '.join(map(one_line, near))}",
     )
-
-
-def evidence_turns(run: Run, record: Record, data: str | None) -> tuple[dict[str, str], str | None]:
-    """Text of the evidence's turns; and the reason why it can't be shown, if it can't."""
-    try:
-        for case in cases_of(run, {record.case_id}, data):
-            return {turn.turn_id: f"{turn.speaker}: {turn.text}" for turn in case.turns}, None
-    except UserError as error:
-        return {}, error.line
-
-    return {}, None
 
 
 def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> Iterator[str]:
