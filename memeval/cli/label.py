@@ -1,6 +1,5 @@
 """`python -m memeval label RUN`: answers of a run, drawn at random, for a person to label."""
 
-import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from memeval.cli.show import wrap
 from memeval.config.paths import outputs_dir
 from memeval.errors import check_number
 from memeval.results.run import Run
+from memeval.runs.display.terminal import ask
 from memeval.text.shown import in_shell, one_line
 
 COUNT = 100
@@ -115,14 +115,14 @@ def question_lines(sheet: LabelSheet, answer: JudgedAnswer, position: str) -> It
 
 def read_key() -> str | None:
     """The user's input: one of `KEYS` or of `SKIP`; None to stop."""
-    while True:
-        print("  right? y, n, s(kip) or q(uit): ", end="", flush=True)
-        line = sys.stdin.readline()
-        word = line.strip().lower()
-        if not line or word in QUIT:
-            print()
-            return None
+    while (line := ask("  right? y, n, s(kip) or q(uit): ")) is not None:
+        word = line.lower()
         if word in KEYS or word in SKIP:
             return word
+        if word in QUIT:
+            print()
+            break
 
         print("  type y, n, s or q")
+
+    return None

@@ -1,6 +1,5 @@
 """A review on the terminal: questions are asked one by one, and shown as text."""
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -9,6 +8,7 @@ from memeval.cli.show import wrap
 from memeval.datasets.json.review import LONGEST_S, ReviewChange, ReviewFile, ShownQuestion
 from memeval.errors import UserError
 from memeval.records import EvalCase
+from memeval.runs.display.terminal import ask
 from memeval.text.shown import one_line
 
 KEYS = "a(ccept) r(eject) e(dit) t(urns) j(next) k(previous) u(ndo) q(uit)"
@@ -35,7 +35,7 @@ def review_in_terminal(opened: ReviewFile) -> None:
 
             since = time.monotonic()
 
-        key = _ask(f"  {KEYS}: ")
+        key = ask(f"  {KEYS}: ")
         if key is None or key == "q":
             return
 
@@ -105,7 +105,7 @@ def _handle_key(
         return next_undecided(opened.questions(), index)
 
     if key == "r":
-        rejected = ReviewChange(decision="rejected", reason=_ask("  why? ") or "", seconds=seconds)
+        rejected = ReviewChange(decision="rejected", reason=ask("  why? ") or "", seconds=seconds)
         opened.save(question.name, question.version, rejected)
         return next_undecided(opened.questions(), index)
 
@@ -135,9 +135,9 @@ def _ask_change() -> ReviewChange:
 
     Raises `UserError` for evidence that is not a list of numbers.
     """
-    text = _ask("  question (empty: unchanged): ")
-    answers = _ask(f"  answers, separated by {APART} ({NONE}: none): ")
-    evidence = _ask(f"  turns of the evidence, such as 3 12 ({NONE}: none): ")
+    text = ask("  question (empty: unchanged): ")
+    answers = ask(f"  answers, separated by {APART} ({NONE}: none): ")
+    evidence = ask(f"  turns of the evidence, such as 3 12 ({NONE}: none): ")
     parts = places = None
     if evidence:
         words = evidence.replace(NONE, "").split()
@@ -152,14 +152,3 @@ def _ask_change() -> ReviewChange:
         parts = list(filter(str.strip, answers.split(APART)))
 
     return ReviewChange(question=text or None, answers=parts, evidence=places)
-
-
-def _ask(prompt: str) -> str | None:
-    """A line of input; None at the end of the input."""
-    print(prompt, end="", flush=True)
-    line = sys.stdin.readline()
-    if not line:
-        print()
-        return None
-
-    return line.strip()

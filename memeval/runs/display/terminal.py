@@ -132,3 +132,14 @@ def report_error(error: UserError) -> None:
 def report_damage(message: str) -> None:
     """Reports unreadable data that the command continues without."""
     print(f"memeval: {message}", file=sys.stderr)
+
+
+def ask(prompt: str) -> str | None:
+    """A line of input; None at the end of the input."""
+    print(prompt, end="", flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        print()
+        return None
+
+    return line.strip()
