@@ -27,7 +27,7 @@ from memeval.testing.checked_cell import CheckedCell
 from memeval.testing.checks import CHECKS, OF_TOOLS, CheckResult, outcome_of
 from memeval.testing.lag import Lag, measure_lag
 from memeval.testing.under_test import SystemUnderTest, exchanges, play
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 EXAMPLE = "for example:  python -m memeval check system=http system.base_url=http://localhost:8077"
 OF_COMMAND = "for example:  python -m memeval check -- python my_server.py"
@@ -218,7 +218,7 @@ async def _measure_lags(cell: Cell, facts: int, is_verbose: bool) -> bool:
             if lag.seconds is not None:
                 outcome = f"found after {lag.seconds:.2f} s"
 
-            searches = "1 search" if lag.looks == 1 else f"{lag.looks} searches"
+            searches = counted(lag.looks, "search", "searches")
             print(f"{thing:<15} {outcome}, {searches}", flush=True)
             if is_verbose:
                 _print_exchanges(exchanges)

@@ -113,8 +113,7 @@ def diff(chosen: Namespace) -> int:
         if len(names) > MAX_SHOWN:
             print(f"  and {len(names) - MAX_SHOWN:,} more")
 
-    verb = "is" if changes.questions_same == 1 else "are"
-    print(f"{counted(changes.questions_same, 'question')} {verb} the same")
+    print(counted(changes.questions_same, "question is the same", "questions are the same"))
     return int(not changes.is_empty)
 
 

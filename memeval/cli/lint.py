@@ -18,7 +18,7 @@ from memeval.results.fields import as_plain
 from memeval.results.files import reading
 from memeval.results.run import Run
 from memeval.results.summary import PACKAGE_RUN
-from memeval.text.shown import one_line, some_of
+from memeval.text.shown import counted, one_line, some_of
 
 SHOWN = 8
 """Maximum questions that a finding lists; `--json` lists all."""
@@ -63,10 +63,9 @@ def lint(arguments: Sequence[str]) -> int:
 
 
 def lines(run: Run, result: Lint) -> Iterator[str]:
-    count = len(result.findings)
-    outcome = f"{count} findings" if count > 1 else "1 finding"
-    if not count:
-        outcome = "nothing found"
+    outcome = "nothing found"
+    if result.findings:
+        outcome = counted(len(result.findings), "finding")
 
     yield f"{run.key}  {one_line(run.name)}: {outcome}"
     for finding in result.findings:

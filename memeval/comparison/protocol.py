@@ -22,7 +22,7 @@ from memeval.results.judge import RECORDED
 from memeval.results.own_prices import PACKAGE_PRICES
 from memeval.results.own_prices import VARIABLE as PRICES_VARIABLE
 from memeval.results.prices import has_other_prices
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 MIN_COVERAGE = 0.99
 MIN_COMMON = 2
@@ -163,6 +163,6 @@ def _other_labels(
         relabelled += question.gold != other_scores.questions.get(name, question).gold
 
     if relabelled:
-        questions = "1 question has" if relabelled == 1 else f"{relabelled:,} questions have"
+        questions = counted(relabelled, "question has", "questions have")
         text = f"different labels: {questions} different gold answers"
         yield Note(NoteKind.LABELS, text, relabelled)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+from memeval.text.shown import counted
+
 POLL_S = 0.02
 """Seconds between two checks in `wait_for_calls`."""
 WRITING_S = 0.2
@@ -127,7 +129,7 @@ class InFlight:
         if not lost:
             return "0 replies lost"
 
-        what = "1 reply" if lost == 1 else f"{lost} replies"
+        what = counted(lost, "reply", "replies")
         return f"{what} lost (sent but not stored: they may be billed, and are requested again)"
 
     def reopen(self) -> None:
