@@ -12,6 +12,7 @@ from memeval.datasets.importing.read import Imported, ImportOptions, import_file
 from memeval.datasets.importing.table import parse_map
 from memeval.datasets.io.new_file import new_file
 from memeval.errors import UserError, unknown
+from memeval.results.files import reading
 from memeval.runs.display.terminal import print_folded
 from memeval.runs.forecast.outlook import outlook_for
 from memeval.text.personal import Redactor
@@ -76,9 +77,8 @@ def _redactor(chosen: argparse.Namespace) -> Redactor | None:
     names: list[str] = []
     if chosen.redact_names is not None:
         try:
-            names = Path(chosen.redact_names).read_text(encoding="utf-8-sig").splitlines()
-        except OSError as error:
-            raise UserError(f"{chosen.redact_names} can't be read: {error.strerror}.") from error
+            with reading(chosen.redact_names, end="."):
+                names = Path(chosen.redact_names).read_text(encoding="utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
             raise UserError(f"{chosen.redact_names} is not UTF-8 text.") from error
 
