@@ -164,9 +164,7 @@ def compare_named(
         raise UserError(f"only one run: {one_line(runs[0].name)} has nothing to compare with")
 
     chosen = chosen_metrics(metrics, runs)
-    for run in runs:
-        check_records(run)
-
+    check_records(*runs)
     comparisons = []
     for metric in chosen:
         compared = compare_runs(
@@ -252,9 +250,7 @@ def table(
         )
 
     chosen = select_runs(words, last).chosen
-    for run in chosen:
-        check_records(run)
-
+    check_records(*chosen)
     content = paper_table(
         chosen, _names(columns), rows=_names(rows), caption=caption, label=label, force=force
     )

@@ -58,9 +58,7 @@ def history(*filters: str, metric: str | None = None, last: int | None = None) -
     if len(runs) < 2:
         raise UserError("history needs two finished runs, but only one is chosen", EXAMPLE)
 
-    for run in runs:
-        check_records(run)
-
+    check_records(*runs)
     chosen = metric_named(metric or usual_metric(summaries))
     # The versions, if every run has a different one; else what distinguishes the runs.
     versions = [str(summary.params.get("label", "")) for summary in summaries]

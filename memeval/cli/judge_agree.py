@@ -36,9 +36,7 @@ def agree_runs(arguments: Sequence[str]) -> int:
             "for example:  python -m memeval judge agree 16e712a2 3851904c",
         )
 
-    for run in runs:
-        check_records(run)
-
+    check_records(*runs)
     agreement = measure_agreement(runs)
     if options.json:
         print_json(agreement.to_json())

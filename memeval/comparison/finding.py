@@ -328,18 +328,18 @@ def _run_at(word: str) -> list[Run]:
     return list(filter(None, [run]))
 
 
-def check_records(run: Run) -> None:
-    """Raises `UserError` if the records of a run were changed."""
-    digest = run.summary.files.get(RECORDS_FILE)
-    path = run.folder / RECORDS_FILE
-    with reading(path, MADE_AGAIN):
-        is_whole = file_digest(path) == digest
+def check_records(*runs: Run) -> None:
+    """Raises `UserError` if the records of one of the runs were changed."""
+    for run in runs:
+        path = run.folder / RECORDS_FILE
+        with reading(path, MADE_AGAIN):
+            is_whole = file_digest(path) == run.summary.files.get(RECORDS_FILE)
 
-    if not is_whole:
-        raise UserError(
-            f"{path} is damaged or was edited",
-            f"to see more:  python -m memeval verify {in_shell(run.folder)}",
-        )
+        if not is_whole:
+            raise UserError(
+                f"{path} is damaged or was edited",
+                f"to see more:  python -m memeval verify {in_shell(run.folder)}",
+            )
 
 
 def usual_metric(summaries: Sequence[RunSummary]) -> str:
