@@ -49,32 +49,22 @@ def history_plot(summaries: Sequence[RunSummary], names: Sequence[str]) -> Plot:
 
 
 def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric: str) -> Panel:
-    """One metric over the versions."""
-    marks, highest = [], 0.0
+    """One metric over the versions; a version in which it was not measured has no mark."""
+    marks = []
     for x, (summary, name) in enumerate(zip(summaries, names, strict=True)):
-        mark = _mark(summary, x, metric)
-        if mark is not None:
-            marks.append(replace(mark, name=name, run_key=summary.run_key))
-            highest = max(highest, mark.top)
+        value = run_cost_usd(summary) if metric == "cost" else summary.metrics.get(metric)
+        if value is None:
+            continue
 
-    lines = []
-    if marks:
-        lines.append(marks)
+        low = high = None
+        if TITLES[metric].endswith("%"):
+            value *= 100
+            _, low, high = summary.share(metric).percent
 
+        style = replace(STYLE, is_hollow=not summary.valid)
+        marks.append(Mark(x, value, style, low, high, name, run_key=summary.run_key))
+
+    highest = max((mark.top for mark in marks), default=0.0)
     up = Axis(0.0, 1.08 * highest or 1.0).with_ticks(significant)
     across = named_axis([wrap_title(name, MAX_LETTERS) for name in names])
-    return Panel(across=across, up=up, title=TITLES[metric], lines=lines)
-
-
-def _mark(summary: RunSummary, x: int, metric: str) -> Mark | None:
-    """A metric of a version; None if it was not measured."""
-    value = run_cost_usd(summary) if metric == "cost" else summary.metrics.get(metric)
-    if value is None:
-        return None
-
-    style = replace(STYLE, is_hollow=not summary.valid)
-    if not TITLES[metric].endswith("%"):
-        return Mark(x, value, style)
-
-    _, low, high = summary.share(metric).percent
-    return Mark(x, 100 * value, style, low, high)
+    return Panel(across=across, up=up, title=TITLES[metric], lines=[marks])
