@@ -34,6 +34,7 @@ def processes_of(launcher: Any) -> int:
     return count if count > 0 else max(1, (os.cpu_count() or 1) + 1 + count)
 
 
+@listening()
 def run_job(composed: Any) -> float | None:
     """One job of Hydra: a cell, from its composition to its publication.
 
@@ -41,11 +42,6 @@ def run_job(composed: Any) -> float | None:
     other cells continue.
     """
     guard()  # a launcher's worker process is not guarded yet
-    with listening():
-        return _run_job(composed)
-
-
-def _run_job(composed: Any) -> float | None:
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
     from omegaconf import OmegaConf
