@@ -13,13 +13,12 @@ from typing import Any
 
 import msgspec
 
-from memeval.datasets.io.new_file import new_file
 from memeval.datasets.json.reader import META, OwnReader
 from memeval.datasets.sampling import SIDES
 from memeval.datasets.stats import NOUNS
 from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
-from memeval.results.files import file_digest
+from memeval.results.files import file_digest, write_atomically
 from memeval.results.private import make_folder
 from memeval.text.shown import all_counted, counted, in_shell, one_line
 from memeval.text.typed import decoder
@@ -166,10 +165,8 @@ def _write_files(content: FrozenContent, folder: Path, more: Sequence[str]) -> F
     digest = sha256("\n".join([content.name, content.version, *lines]).encode()).hexdigest()
     canary = CANARY.format(uuid.uuid5(uuid.NAMESPACE_OID, digest))
     header = {"name": content.name, META: {"version": content.version, "canary": canary}}
-    with new_file(folder / DATA_FILE) as file:
-        for line in (json.dumps(header, ensure_ascii=False), *lines):
-            file.write(f"{line}\n")
-
+    data = [json.dumps(header, ensure_ascii=False), *lines]
+    write_atomically(folder / DATA_FILE, "\n".join(data) + "\n")
     reader = OwnReader(folder / DATA_FILE)
     texts: list[str] = []
     for case in reader.cases():
@@ -185,11 +182,10 @@ def _write_files(content: FrozenContent, folder: Path, more: Sequence[str]) -> F
         licence=content.licence,
         sources=content.sources,
     )
-    with new_file(folder / SHEET_FILE) as file:
-        sheet = [*_datasheet(manifest, reader, content, texts), *more]
-        file.write("\n".join(sheet) + "\n")
-    with new_file(folder / MANIFEST_FILE) as file:
-        file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1).decode() + "\n")
+    sheet = [*_datasheet(manifest, reader, content, texts), *more]
+    write_atomically(folder / SHEET_FILE, "\n".join(sheet) + "\n")
+    encoded = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+    write_atomically(folder / MANIFEST_FILE, encoded.decode() + "\n")
 
     return manifest
 
