@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+from memeval.config.schema import JudgeConfig
 from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import PromptTemplate
 from memeval.records import IN_WORDS, AnswerKind, EvalQuestion, Label, Verdict
@@ -15,27 +16,13 @@ Metrics = Mapping[str, float | None]
 """The free metrics of an answer, by name: see `memeval.metrics.answer`."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeSettings:
-    """How a model judge is prompted, and how its replies are read."""
+def is_fenced(settings: JudgeConfig, template: PromptTemplate) -> bool:
+    """Whether question, reference and answer are sent between marks if this template is used."""
+    # Built-in templates mention the marks.
+    if settings.fence is None:
+        return not template.is_custom
 
-    repeats: int = 1
-    """Votes of a model on each answer; the majority decides. Must be odd."""
-    reading: str = "first_word"
-    """How a yes-or-no reply is read: `first_word` or `official`."""
-    scoring: str = "v2"
-    """How the items of a rubric are counted: `v1` or `v2` of BEAM's scorer."""
-    fence: bool | None = None
-    """Whether question, reference and answer are sent between marks. None: only with a built-in
-    template, because those mention the marks.
-    """
-
-    def fences(self, template: PromptTemplate) -> bool:
-        """Whether the data is sent between marks if this template is used."""
-        if self.fence is None:
-            return not template.is_custom
-
-        return self.fence
+    return settings.fence
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +35,8 @@ class JudgeContext:
     """Template that `Judge.template` returned."""
     threshold: float | None = None
     """`judge.threshold`."""
-    settings: JudgeSettings = JudgeSettings()
+    settings: JudgeConfig = field(default_factory=JudgeConfig)
+    """How a model is prompted, and how its replies are read."""
     seed: int = 0
     """Seed of the repeat."""
 

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import ClassVar
 
-from memeval.judges.contract import Judge, JudgeContext, JudgeSettings, Metrics
+from memeval.config.schema import JudgeConfig
+from memeval.judges.contract import Judge, JudgeContext, Metrics, is_fenced
 from memeval.llm.contract import Completion, JudgePrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
@@ -63,11 +64,11 @@ class ModelJudge(Judge):
         model: LanguageModel,
         template: PromptTemplate,
         seed: int = 0,
-        settings: JudgeSettings | None = None,
+        settings: JudgeConfig | None = None,
     ) -> None:
         self._model, self._template, self._seed = model, template, seed
-        self._settings = settings or JudgeSettings()
-        self._fenced = self._settings.fences(template)
+        self._settings = settings or JudgeConfig()
+        self._fenced = is_fenced(self._settings, template)
 
     @classmethod
     def template(cls, prompt_file: str | None) -> PromptTemplate:

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from memeval.config.schema import JudgeConfig
 from memeval.errors import UserError
-from memeval.judges.contract import JudgeContext, JudgeSettings
+from memeval.judges.contract import JudgeContext
 from memeval.judges.reading import read_score
 from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, JudgePrompt, Prompt
@@ -63,7 +64,7 @@ def judged(
     asked: EvalQuestion, answer: str, model: Replies, prompt: str | None = None, **settings: Any
 ) -> Verdict:
     template = judge_type("beam").template(prompt)
-    context = JudgeContext(lambda: model, template, settings=JudgeSettings(**settings))
+    context = JudgeContext(lambda: model, template, settings=JudgeConfig(**settings))
     judge = build_judge("beam", context)
     return asyncio.run(judge.judge(asked, answer, {}))
 

@@ -23,7 +23,7 @@ def judge_of(cell: Cell, models: Models, seed: int) -> Judge:
         model=models.judge,
         template=cell.judge_template,
         threshold=judging.threshold,
-        settings=cell.judge_settings,
+        settings=judging,
         seed=seed,
     )
     return build_judge(judging.name, context, judging.class_)

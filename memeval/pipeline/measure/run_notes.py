@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import structs
 
 from memeval.config.schema import TOOLS
+from memeval.judges.contract import is_fenced
 from memeval.metrics.lifecycle import leak_sentence
 from memeval.metrics.registry import metrics
 from memeval.pipeline.execute.repeat import Finished
@@ -167,7 +168,7 @@ def _settings(cell: Cell, rows: Sequence[Record]) -> Iterator[str]:
             f"language model.{agree}"
         )
 
-    if cell.judge_template and not cell.judge_settings.fences(cell.judge_template):
+    if cell.judge_template and not is_fenced(cell.config.judge, cell.judge_template):
         yield (
             "The judge gets its data without marks around it, as in its prompt template; to add "
             "marks, set judge.fence=true."

@@ -12,7 +12,6 @@ from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.config.schema import STAGES, TOOLS, RunConfig
 from memeval.config.settings import TENANTS, TIMEOUT
 from memeval.datasets.contract import Dataset, LoadedDataset
-from memeval.judges.contract import JudgeSettings
 from memeval.llm.prompts import PromptTemplate
 from memeval.pipeline.open.cell_prompts import Templates
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
@@ -87,14 +86,6 @@ class Cell(Struct, frozen=True, dict=True):
         """Time limit of each call of the system."""
         limit: float | None = self.config.system.get(TIMEOUT)
         return limit
-
-    @property
-    def judge_settings(self) -> JudgeSettings:
-        """How a model judge is called, and its replies are read."""
-        judge = self.config.judge
-        return JudgeSettings(
-            repeats=judge.repeats, reading=judge.reading, scoring=judge.scoring, fence=judge.fence
-        )
 
     @property
     def folder(self) -> Path:

@@ -4,6 +4,7 @@ from typing import Any
 
 from memeval.config.classes import is_built_in
 from memeval.config.roles import JUDGE, settings_of_role
+from memeval.judges.contract import is_fenced
 from memeval.judges.lexical import THRESHOLD, TokenF1Judge
 from memeval.judges.model import ModelJudge
 from memeval.judges.registry import judge_type
@@ -61,7 +62,7 @@ def _of_model(cell: Cell, judge_class: type[Any]) -> dict[str, Any]:
     # A custom judge that calls a model itself may use these settings or ignore them.
     is_ours = issubclass(judge_class, ModelJudge)
     members["repeats"] = cell.config.judge.repeats
-    members["fence"] = cell.judge_settings.fences(cell.judge_template)
+    members["fence"] = is_fenced(cell.config.judge, cell.judge_template)
     if not is_ours or judge_class.says_yes_or_no:
         members["reading"] = cell.config.judge.reading
     if not is_ours or judge_class.counts_rubrics:
