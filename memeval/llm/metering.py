@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
@@ -61,6 +61,8 @@ class Ledger(Struct):
     """Number of replies with each repair, by the keys of `memeval.llm.reply.body.NOTES`."""
     answer_form: AnswerForm = AnswerForm.SHORT
     """The form of answer that the question asks for; it determines the reader's prompt."""
+    models: dict[tuple[Role, str], set[str]] = field(default_factory=dict)
+    """The models that the replies named, by role and requested model."""
     remarks: dict[str, str] = field(default_factory=dict)
     """Additional remarks on the calls for people who read the figures, by name."""
     left_out: frozenset[str] = frozenset()
@@ -96,6 +98,10 @@ class Ledger(Struct):
         """Counts a reply by its finish reason."""
         self.ends[role, finish_reason or "unknown"] += 1
 
+    def note_model(self, role: Role, requested: str, named: str) -> None:
+        """Notes which model a reply named."""
+        self.models.setdefault((role, requested), set()).add(named)
+
     def drop_cut(self, role: Role) -> None:
         """No longer counts a reply as cut: it was requested again, or is complete."""
         if self.ends[role, "length"]:
@@ -127,10 +133,14 @@ class Ledger(Struct):
         return self.replies("content_filter")
 
     @property
-    def notes(self) -> dict[str, str]:
+    def notes(self) -> dict[str, Any]:
         """Remarks on the calls and on their replies, for people who read the figures."""
-        repairs = {name: text for name, text in NOTES.items() if self.repairs[name]}
-        return repairs | self.remarks
+        notes: dict[str, Any] = {name: text for name, text in NOTES.items() if self.repairs[name]}
+        for (role, requested), named in self.models.items():
+            if named != {requested}:
+                notes[models_note(role)] = sorted(named)
+
+        return notes | self.remarks
 
 
 _current: ContextVar[Ledger | None] = ContextVar("memeval_ledger", default=None)
@@ -191,6 +201,11 @@ def _add(a: Usage, b: Usage) -> Usage:
         calls=a.calls + b.calls,
         requests=requests,
     )
+
+
+def models_note(role: Role) -> str:
+    """Name of the note on the models that replies named, if one is not the requested model."""
+    return f"{role}_models_named"
 
 
 def with_request(usage: Usage, key: str) -> Usage:

@@ -101,6 +101,8 @@ class OpenAIModel(LanguageModel):
             call=lambda: self._ask(body, role, prompt),
             is_kept=lambda entry: bool(entry["finish_reason"] != "content_filter"),
         )
+        requested = str(body["model"])
+        ledger.note_model(role, requested, entry.get("model", requested))
         usage = self._usage(entry["usage"], role, cached=cached)
         # Each question has its own requests; memories may share them.
         if not ledger.scope:
@@ -170,6 +172,8 @@ class OpenAIModel(LanguageModel):
             entry["tool_calls"] = [
                 [call.call_id, call.name, without_known(call.arguments)] for call in chat.tool_calls
             ]
+        if chat.model not in ("", body["model"]):
+            entry["model"] = without_known(chat.model)
 
         return entry | {
             "text": without_known(chat.text),

@@ -15,7 +15,7 @@ from memeval.config.schema import LlmConfig
 from memeval.llm.cache import Cache
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, JudgePrompt, Prompt
 from memeval.llm.endpoint import Endpoint, EndpointSettings
-from memeval.llm.metering import Ledger, metered
+from memeval.llm.metering import Ledger, metered, models_note
 from memeval.llm.openai import THINKING_TOKENS, OpenAIModel, Sampling
 from memeval.llm.reply.body import CutReplyError, FilteredReplyError
 from memeval.records import Role, Usage
@@ -131,3 +131,21 @@ def test_reply_without_text_is_metered_and_names_its_limit(
         )
 
     assert ledger.usages == [Usage(Role.ANSWER, "m", "unknown", 30, 100)]
+
+
+def test_model_named_by_a_reply_is_noted_also_from_the_cache(tmp_path: Path) -> None:
+    def edit(payload: dict[str, Any]) -> None:
+        payload["model"] = "other\x1b" if len(server.requests) > 1 else "m"
+
+    ledgers = []
+    with ScriptedEndpoint(edit=edit) as server:
+        for question in ("Who?", "When?", "When?"):
+            ledgers.append(Ledger())
+            with metered(ledgers[-1]):
+                prompt = AnswerPrompt(question, (), user_template="{question}")
+                asyncio.run(complete(server, tmp_path, prompt, Sampling(LlmConfig(model="m"))))
+
+        assert server.count() == 2
+
+    note = {models_note(Role.ANSWER): ["other"]}
+    assert [ledger.notes for ledger in ledgers] == [{}, note, note]

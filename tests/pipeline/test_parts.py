@@ -20,6 +20,7 @@ from sample_records import record, verdict
 from memeval.config.schema import GranularityConfig
 from memeval.datasets.granularity import chunks as chunks_of
 from memeval.errors import StorageError
+from memeval.llm.metering import models_note
 from memeval.pipeline.execute.compression import compression_points, plan_compressions
 from memeval.pipeline.execute.reader import final_answer
 from memeval.pipeline.execute.timeline import id_until, timeline_events, with_other_user
@@ -28,6 +29,7 @@ from memeval.pipeline.measure.figures import measure_cell, measure_repeat
 from memeval.pipeline.measure.run_notes import (
     domination_notes,
     estimate_notes,
+    model_notes,
     notes_of_rows,
     timing_notes,
 )
@@ -339,6 +341,18 @@ def test_tokens_that_the_endpoint_did_not_report_are_noted() -> None:
     assert note.startswith("The endpoint did not report the tokens of 1 of 2 calls")
     assert note in {one.text for one in notes_of_rows(rows, [], None)}, "verify expects it"
     assert not list(estimate_notes([record(usage=(known, offline))], []))
+
+
+def test_replies_that_named_several_models_are_noted() -> None:
+    rows = [record(usage=(Usage(Role.ANSWER, "m", "openai", 100, 10),))] * 2
+    switched = structs.replace(rows[0], notes={models_note(Role.ANSWER): ["m-2"]})
+    (note,) = model_notes([*rows, switched], [])
+    assert "(m in 2 of 3 rows, m-2 in 1 of 3 rows)" in note
+    assert note in {one.text for one in notes_of_rows([*rows, switched], [], None)}
+    # An alias that always means the same model is no switch.
+    assert not list(model_notes([switched, switched], []))
+    both = structs.replace(switched, notes={models_note(Role.ANSWER): ["m", "m-2"]})
+    assert list(model_notes([both], []))
 
 
 def test_spending_is_summed_by_role_and_a_role_without_calls_has_no_figure() -> None:

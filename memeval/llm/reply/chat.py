@@ -21,6 +21,9 @@ from memeval.llm.reply.text import without_controls, without_thinking
 from memeval.llm.tokens import count_tokens
 from memeval.text.shown import one_line
 
+LONGEST_NAME = 200
+"""Longest name of a model in characters; the rest is cut."""
+
 
 class ChatReply(Struct, frozen=True):
     """The sound part of a chat completion."""
@@ -35,6 +38,8 @@ class ChatReply(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Keys of `NOTES`."""
     tool_calls: tuple[ToolCall, ...] = ()
+    model: str = ""
+    """The model that the reply names; empty if it names none."""
 
 
 def read_chat(
@@ -77,6 +82,7 @@ def read_chat(
         usage=usage,
         notes=notes,
         tool_calls=calls,
+        model=one_line(_clean(reply.get("model")), LONGEST_NAME),
     )
 
 

@@ -31,6 +31,8 @@ class _Chat(Struct):
     notes: list[Literal[tuple(NOTES)]] = []  # type: ignore[valid-type]
     tool_calls: list[Annotated[list[str], Meta(min_length=3, max_length=3)]] | UnsetType = UNSET
     """Set only for a request with tools, whose reply may be without text."""
+    model: str | UnsetType = UNSET
+    """Set only if the reply named another model than the requested one."""
 
 
 class _Ranking(Struct):

@@ -57,7 +57,7 @@ def _cut_replies(ledger: Ledger) -> str:
     return f"{ledger.cut_calls} of {ledger.calls} replies were cut at their token limit"
 
 
-def notes_of_ingest(ledger: Ledger) -> dict[str, str]:
+def notes_of_ingest(ledger: Ledger) -> dict[str, Any]:
     """Notes on the replies at ingest that were cut, withheld or repaired."""
     notes = dict(ledger.notes)
     if ledger.cut_calls:

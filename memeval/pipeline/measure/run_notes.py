@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec import structs
 
 from memeval.config.schema import TOOLS
 from memeval.judges.contract import is_fenced
+from memeval.llm.metering import models_note
 from memeval.metrics.lifecycle import leak_sentence
 from memeval.metrics.registry import metrics
 from memeval.pipeline.execute.repeat import Finished
@@ -29,12 +31,12 @@ from memeval.results.note import remarks
 from memeval.results.steps import StepCall
 from memeval.statistics.clusters import dominating_cluster
 from memeval.systems.base import NOTHING_FITS
-from memeval.text.shown import one_line
+from memeval.text.shown import one_line, some_of
 from memeval.text.words import script_without_words
 
 CUT_CONTEXT = ("cut_chunks", "cut_tokens")
 """Notes of the chat systems on a context that was too long: one sentence covers them all."""
-UNLISTED = (*CUT_CONTEXT, "edges")
+UNLISTED = (*CUT_CONTEXT, "edges", *map(models_note, Role))
 """Notes that are not listed one by one; `compare` sums up the edges."""
 LONGEST_NOTE = 1000
 """Longest note in characters: the rest of an error or of a system's note is in the records."""
@@ -94,6 +96,7 @@ def notes_of_rows(
 ) -> Iterator[Note]:
     """Notes that follow from records and ingests alone."""
     yield from remarks(estimate_notes(rows, ingest_rows))
+    yield from remarks(model_notes(rows, ingest_rows))
     yield from remarks(_script_notes(rows))
     yield from remarks(timing_notes(rows))
     yield from remarks(domination_notes(rows, headline))
@@ -137,6 +140,34 @@ def estimate_notes(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Ite
             f"The endpoint did not report the tokens of {counted:,} of {sent:,} calls: memeval "
             "counted them itself, so tokens and cost are estimates."
         )
+
+
+def model_notes(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+    """A note on each role whose replies named several models."""
+    calling = [*rows, *map(attrgetter("row"), ingest_rows)]
+    for role in Role:
+        note, total, is_noted = models_note(role), 0, False
+        models: Counter[str] = Counter()
+        for row in calling:
+            requested = None
+            for usage in row.usage:
+                if usage.role is role:
+                    requested = usage.model
+            if requested is not None:
+                total += 1
+                is_noted |= note in row.notes
+                named = row.notes.get(note)
+                # Without the note, each reply named the requested model, or none.
+                if not isinstance(named, list):
+                    named = [requested]
+                models.update(map(in_words, named))
+
+        if is_noted and len(models) > 1:
+            counts = [f"{name} in {count:,} of {total:,} rows" for name, count in models.items()]
+            yield (
+                f"Replies to {role} calls named different models "
+                f"({some_of(counts, MAX_EXAMPLES)}): the figures mix them."
+            )
 
 
 def _settings(cell: Cell, rows: Sequence[Record]) -> Iterator[str]:
