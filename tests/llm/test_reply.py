@@ -268,6 +268,21 @@ def test_empty_reply_at_the_token_limit_is_a_cut_reply(content: Any) -> None:
         read_chat(reply(content, "length"), ASKED)
 
 
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_empty_reply_after_reasoning_says_so(name: str) -> None:
+    reasoning = {name: "The user asks where. Hmm"}
+    with pytest.raises(CutReplyError, match="used all tokens of its limit for reasoning"):
+        read_chat(reply("", "length", message=reasoning), ASKED)
+    with pytest.raises(UnsoundReplyError, match=r"only reasoning .*stop.*max_tokens"):
+        read_chat(reply(None, "stop", message=reasoning), ASKED)
+
+
+def test_empty_reply_whose_usage_counts_reasoning_says_so() -> None:
+    usage = {**GOOD, "completion_tokens_details": {"reasoning_tokens": 64}}
+    with pytest.raises(CutReplyError, match="used all tokens of its limit for reasoning"):
+        read_chat(reply("", "length", usage=usage), ASKED)
+
+
 def test_empty_reply_behind_a_filter_is_a_filtered_reply() -> None:
     with pytest.raises(FilteredReplyError):
         read_chat(reply(None, "content_filter"), ASKED)

@@ -72,7 +72,8 @@ def read_chat(
 
     ends_normally = finish not in ("length", "content_filter")
     if not text and not calls and not (tools and ends_normally):
-        raise _empty_reply_error(finish, thought, choice, message, usage)
+        has_reasoning = thought or _has_reasoning(message, reply.get("usage"))
+        raise _empty_reply_error(finish, has_reasoning, choice, message, usage)
 
     notes = (*part_notes, *odd_notes(thought, odd_characters), *usage_notes)
     return ChatReply(
@@ -148,31 +149,46 @@ def _clean(value: object) -> str:
     return without_controls(value)[0].strip() if isinstance(value, str) else ""
 
 
+def _has_reasoning(message: Mapping[str, Any], usage: object) -> bool:
+    """Whether a message or its usage shows reasoning outside of the content."""
+    match usage:
+        case {"completion_tokens_details": {"reasoning_tokens": int(tokens)}} if tokens > 0:
+            return True
+
+    # The first is DeepSeek's name for it; OpenRouter and Ollama use the second.
+    return bool(message.get("reasoning_content") or message.get("reasoning"))
+
+
 def _empty_reply_error(
     finish: str | None,
-    thought: bool,
+    has_reasoning: bool,
     choice: Mapping[str, Any],
     message: Mapping[str, Any],
     usage: Mapping[str, Any],
 ) -> ModelError:
     if finish == "length":
-        return CutReplyError(
-            "the reply reached the token limit before its first word (finish_reason: length)", usage
-        )
+        what = "the reply reached the token limit before its first word"
+        if has_reasoning:
+            what = "the model used all tokens of its limit for reasoning, and wrote no answer"
+
+        return CutReplyError(f"{what} (finish_reason: length)", usage)
 
     if finish == "content_filter":
         return FilteredReplyError(
             "the provider's filter withheld the reply (finish_reason: content_filter)", usage
         )
 
-    if thought:
-        return UnsoundReplyError("the reply contains only thinking")
     if message.get("tool_calls") or message.get("function_call"):
         return UnsoundReplyError("the reply calls a tool instead of answering")
 
-    return UnsoundReplyError(
-        f"the reply is empty (finish_reason: {one_line(choice.get('finish_reason'), 40)})"
-    )
+    end = f"(finish_reason: {one_line(choice.get('finish_reason'), 40)})"
+    if has_reasoning:
+        return UnsoundReplyError(
+            f"the reply contains only reasoning and no answer {end}: use less reasoning_effort or "
+            "more max_tokens, or check the server's parser of reasoning"
+        )
+
+    return UnsoundReplyError(f"the reply is empty {end}")
 
 
 def _error_within(reply: Mapping[str, Any]) -> str:
