@@ -34,6 +34,11 @@ for line in sys.stdin:
             print(json.dumps({"id": -1}), flush=True)
         if fault == "refuses":
             reply["error"] = "no such namespace"
+        if fault in ("refuses", "malformed"):
+            print("disk \x1b[31mfull", file=sys.stderr, flush=True)
+        if fault == "malformed":
+            print(json.dumps({**reply, "results": 5}), flush=True)
+            continue
         if fault == "forgets the id":
             print(json.dumps({"id": None, "usage": [], "results": []}), flush=True)
             continue

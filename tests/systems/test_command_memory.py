@@ -32,6 +32,7 @@ from memeval.testing.sample import sample_chunks
 from memeval.testing.under_test import SystemUnderTest, play
 
 FAULTY = Path(__file__).with_name("faulty_program.py")
+LAST_LINE = "; last line of stderr: disk \\x1b[31mfull"
 
 
 class Program(Under):
@@ -215,8 +216,15 @@ def test_exit_by_signal_names_the_signal() -> None:
 
 
 def test_refusal_is_an_error_without_a_restart(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"the program .* refused search: no such namespace"):
+    with pytest.raises(ModelError, match=r"the program .* refused search: no such") as raised:
         asked(faulty(tmp_path, "refuses"))
+    assert str(raised.value).endswith(LAST_LINE)
+
+
+def test_last_line_of_stderr_follows_a_malformed_reply(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="does not match the schema") as raised:
+        asked(faulty(tmp_path, "malformed"))
+    assert str(raised.value).endswith(LAST_LINE)
 
 
 @pytest.mark.slow

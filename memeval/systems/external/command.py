@@ -101,7 +101,8 @@ class CommandService(Service):
                     self._restarts -= 1
                     setback = f"it {error}"
                 except RefusalError as error:
-                    raise ModelError(f"{self.name} {error}") from error
+                    last_words = await self.last_words()
+                    raise ModelError(f"{self.name} {error}{last_words}") from error
                 else:
                     remote.note_answer(self._command)
                     self.note_setback(setback)
@@ -133,6 +134,11 @@ class CommandService(Service):
             self._history.append((operation, body))
 
         return reply
+
+    async def last_words(self) -> str:
+        # A line that the program wrote before its reply may not have been read.
+        await asyncio.sleep(0)
+        return "" if self._process is None else self._process.program.last_words()
 
     async def _stop(self) -> None:
         process, self._process = self._process, None
@@ -197,4 +203,5 @@ class Process:
             self._last_noise = line.decode("utf-8", "replace")
             note_noise("the program")
             if self._noise > MAX_NOISE:
-                raise ProgramError(f"wrote {self._noise:,} lines that are not replies")
+                what = f"wrote {self._noise:,} lines that are not replies"
+                raise ProgramError(f"{what}{self.program.last_words()}")

@@ -38,6 +38,10 @@ class Service(ABC):
                 f"requests to {self.name} were repeated after: {one_line(setback)}"
             )
 
+    async def last_words(self) -> str:
+        """The last line of a program's stderr, in the form that messages append."""
+        return ""
+
     async def close(self) -> None:
         """Releases connections and processes."""
         return
