@@ -13,10 +13,10 @@ from omegaconf.errors import InterpolationResolutionError
 from memeval.config.checks import check_address
 from memeval.config.integers import option_value
 from memeval.config.names import unknown_name
-from memeval.config.options import class_path
+from memeval.config.options import class_path, options
 from memeval.config.overrides import GROUPS, INTEGER_GROUPS
 from memeval.config.paths import conf_dir
-from memeval.config.plugins import own_file, plugin
+from memeval.config.plugins import own_file, plugin, plugins
 from memeval.config.roles import (
     OFFLINE_READER,
     OTHERS,
@@ -29,7 +29,7 @@ from memeval.config.roles import (
 from memeval.config.schema import EmbedderConfig, JudgeModelConfig, LlmConfig, RunConfig
 from memeval.config.settings import REQUIRED, read_values
 from memeval.config.validation import check
-from memeval.errors import UserError
+from memeval.errors import UserError, unknown
 from memeval.text.shown import one_line
 from memeval.text.yaml_files import load_yaml
 
@@ -212,10 +212,10 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
     """Raises `UserError` for a choice that is a list, that a config file silently overrides, or
     that is made by `name`, which keeps the class of another option.
     """
-    for group in GROUPS:
-        _check_class(group, getattr(config, group))
-
     chosen = dict(text.lstrip("+").split("=", 1) for text in overrides if "=" in text)
+    for group in GROUPS:
+        _check_class(group, getattr(config, group), is_named=f"{group}.name" in chosen)
+
     for folder in filter(Path.is_dir, conf_dir().iterdir()):
         group = folder.name
         if chosen.get(group, "").startswith("["):
@@ -239,18 +239,24 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
             )
 
 
-def _check_class(group: str, values: Any) -> None:
-    """Raises `UserError` for a built-in class under the name of an option with another class."""
+def _check_class(group: str, values: Any, *, is_named: bool) -> None:
+    """Raises `UserError` for a built-in class under the name of an option with another class, and
+    under an unknown name if that is one of the words: only systems are renamed on the command line.
+    """
     if not isinstance(values, dict):
         values = {"name": values.name, "class": values.class_}
 
     # The option's own class was removed.
     name, path = values.get("name"), values.get("class")
-    if str(path).startswith("memeval.") and own_file(group, name):
+    if not str(path).startswith("memeval."):
+        return
+    if own_file(group, name):
         raise UserError(
             f"{group}.name={name} does not choose {group}={name}: the class would still be {path}",
             f"use:  {group}={name}",
         )
+    if is_named and group != "system":
+        raise unknown(f"{group}.name", name, {*options(group), *plugins(group)})
 
 
 def read_config(path: Path) -> RunConfig:

@@ -284,6 +284,8 @@ def test_config_file_must_agree_with_a_chosen_option() -> None:
         (["embedder={name: openai}"], "embedder.name=openai does not choose embedder=openai"),
         (["reranker=lexical", "reranker.name=none"], "does not choose reranker=none"),
         (["judge=keyword", "judge.name=contains"], "does not choose judge=contains"),
+        (["embedder.name=opnai"], r"unknown embedder.name 'opnai'\. Did you mean: openai"),
+        (["reranker=lexical", "reranker.name=lexicl"], "Did you mean: lexical"),
     ],
 )
 def test_a_name_does_not_give_an_option_the_class_of_another(
