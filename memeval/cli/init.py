@@ -15,6 +15,7 @@ from memeval.config.options import is_available
 from memeval.config.plugins import METRIC, PARTS
 from memeval.errors import UserError, unknown
 from memeval.metrics.registry import metrics
+from memeval.results.files import writing
 from memeval.text.shown import in_shell, one_line
 
 KINDS = {
@@ -62,7 +63,6 @@ def init(arguments: Sequence[str]) -> int:
 
     values, paths = _values(kind, name, module), _paths(kind, module)
     _check_target(values, paths[f"{module}/{kind}.py"])
-    _check_folder(folder)
     _write(paths, values, folder)
     print(f"{one_line(folder)}: a package with a {values['noun']}, {module}\n")
     print(f"  cd {in_shell(folder)}\n  pip install -e '.[test]'\n  pytest\n  {values['command']}")
@@ -70,32 +70,34 @@ def init(arguments: Sequence[str]) -> int:
 
 
 def _write_board(name: str, folder: Path) -> int:
-    _check_folder(folder)
     paths = {
         "README.md": _FILES / BOARD / "README.md.txt",
         "RULES.md": _FILES / BOARD / "RULES.md.txt",
         ".github/workflows/board.yml": _FILES / BOARD / "workflow.yml.txt",
     }
     _write(paths, {"project": name}, folder)
-    (folder / "packages").mkdir()
+    packages = folder / "packages"
+    packages.mkdir()
     # Git does not keep empty folders.
-    (folder / "packages" / ".gitkeep").touch()
+    (packages / ".gitkeep").touch()
 
-    shown = one_line(folder)
-    print(f"{shown}: a board; its packages go into {shown}/packages\n")
-    print(f"  cd {shown}")
-    print("  python -m memeval pack dataset=demo -o packages/FILE.memeval --licence 'CC0 1.0'")
-    print("  python -m memeval board check packages/FILE.memeval")
-    print("  python -m memeval board packages -o site")
+    # No `cd`: outside a checkout the current folder is the home, which has the runs to pack.
+    file = in_shell(packages / "FILE.memeval")
+    print(f"{one_line(folder)}: a board; its packages go into {one_line(packages)}\n")
+    print(f"  python -m memeval pack dataset=demo -o {file} --licence 'CC0 1.0'")
+    print(f"  python -m memeval board check {file}")
+    print(f"  python -m memeval board {in_shell(packages)} -o site")
     return 0
 
 
 def _write(paths: Mapping[str, Path], values: Mapping[str, str], folder: Path) -> None:
-    for path, source in paths.items():
-        text = Template(source.read_text(encoding="utf-8")).substitute(values)
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+    with writing(folder):
+        _check_folder(folder)
+        for path, source in paths.items():
+            text = Template(source.read_text(encoding="utf-8")).substitute(values)
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
 
 
 def _kind_and_name(what: str | None, kind: str | None, name: str) -> tuple[str, str]:

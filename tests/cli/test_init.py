@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -168,3 +169,19 @@ def test_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
     assert done.status == 2 and "my-memory exists already" in done.message
     assert (tmp_path / "my-memory" / "README.md").read_text(encoding="utf-8") == before
     assert "judge" in before
+
+
+def test_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = memeval(tmp_path, "init", "my-memory", "--output", "file/my-memory")
+    assert done.status == 1
+    assert done.message == "memeval: file/my-memory can't be written: Not a directory"
+
+
+def test_printed_commands_of_a_board_run_in_the_home(tmp_path: Path) -> None:
+    """The runs to pack are there, and not in the board's folder."""
+    text = completed(tmp_path, "init", "board", "my-board", "--output", "my results").out
+    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("  ")]
+    assert [words[3] for words in commands] == ["pack", "board", "board"]
+    assert commands[0][6] == commands[1][5] == "my results/packages/FILE.memeval"
+    assert commands[2][4] == "my results/packages"
