@@ -182,6 +182,15 @@ def test_missing_script_is_a_user_error() -> None:
     assert raised.value.hints == (PASS_ON,)
 
 
+def test_error_of_node_is_reported_instead_of_its_version(tmp_path: Path) -> None:
+    script = tmp_path / "dies.py"
+    fields = "  field: ''\n" * 20
+    trace = f"  throw err;\n\nError: no module 'x'\n    at a.js:1\n{fields}}}\n\nNode.js v20.20.2"
+    script.write_text(f"import sys; sys.exit({trace!r})", encoding="utf-8")
+    with pytest.raises(UserError, match=r"during reset; stderr: Error: no module 'x'$"):
+        asked(Program(shlex.join([sys.executable, str(script)]), restarts=0))
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -25,7 +25,7 @@ from memeval.text.shown import one_line
 
 LONGEST_LINE = 32 * 2**20
 """Maximum bytes of one line."""
-LAST_WORDS = 20
+LAST_WORDS = 60
 """Last lines of stderr that are kept."""
 STOP_S = 2.0
 """Seconds between the end of a program's input and its end by force."""
@@ -38,6 +38,7 @@ CASE_FIELDS = ("case_dir", "namespace")
 """Fields that are replaced in a command and its variables."""
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 """Names of variables whose values are removed from all output."""
+_ERROR = re.compile(r"\w*Error\b.*:")
 _FIELD = re.compile(r"\{([a-z_]+)\}")
 _CASE_FIELD = re.compile(r"\{(case_dir|namespace)\}")
 
@@ -254,9 +255,15 @@ class Program:
         return f"{ended} during {during}{self.last_words()}"
 
     def last_words(self) -> str:
-        """The last line of its stderr, in the form that messages append."""
+        """The last line of its stderr, or the error of Node.js, as messages append it."""
         if not self._stderr:
             return ""
+
+        # After an error, Node.js writes the stack, the error's fields and its own version.
+        if self._stderr[-1].startswith("Node.js v"):
+            for line in reversed(self._stderr):
+                if _ERROR.match(line):
+                    return f"; stderr: {one_line(line)}"
 
         return f"; last line of stderr: {one_line(self._stderr[-1])}"
 
