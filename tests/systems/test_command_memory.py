@@ -72,6 +72,45 @@ def test_program_that_dies_is_reported_in_one_line_with_its_last_output(tmp_path
     )
 
 
+NODE = """node:internal/modules/esm/resolve:873
+  throw new ERR_MODULE_NOT_FOUND(packageName, fileURLToPath(base), null);
+        ^
+
+Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'mem' imported from /srv/server.mjs
+    at packageResolve (node:internal/modules/esm/resolve:873:9)
+    at async moduleResolve (node:internal/modules/esm/resolve:946:18) {
+  code: 'ERR_MODULE_NOT_FOUND',
+  [cause]: undefined
+}
+
+Node.js v20.20.2
+"""
+PYDANTIC = """pydantic_core._pydantic_core.ValidationError: 1 validation error for EmbeddingSettings
+  Value error, EMBED_API_BASE is required [type=value_error, input_value={}, input_type=dict]
+    For further information visit https://errors.pydantic.dev/2.14/v/value_error
+"""
+
+
+@pytest.mark.parametrize(
+    ("stderr", "cause"),
+    [
+        pytest.param(NODE, "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'mem' ", id="node"),
+        pytest.param(PYDANTIC, "Value error, EMBED_API_BASE is required ", id="pydantic"),
+        pytest.param("no key\n(Use `node --trace`)\n\nNode.js v20.20.2\n", "no key", id="thrown"),
+        pytest.param("Node.js v20.20.2\n", "Node.js v20.20.2", id="nothing else"),
+    ],
+)
+def test_the_cause_of_a_crash_is_shown_and_not_what_follows_it(
+    tmp_path: Path, stderr: str, cause: str
+) -> None:
+    (tmp_path / "stderr").write_text(stderr, encoding="utf-8")
+    command = shlex.join(["sh", "-c", 'cat "$0" >&2; exit 1', str(tmp_path / "stderr")])
+    with pytest.raises(UserError) as raised:
+        asked(Program(command, restarts=0))
+
+    assert f"ended with status 1 during reset; last line of stderr: {cause}" in str(raised.value)
+
+
 def test_program_that_died_is_restarted_and_given_the_case_again(tmp_path: Path) -> None:
     answer, ledger = asked(faulty(tmp_path, "dies once"))
     assert len(answer.retrieved or ()) == 3
@@ -187,7 +226,9 @@ def test_error_of_node_is_reported_instead_of_its_version(tmp_path: Path) -> Non
     fields = "  field: ''\n" * 20
     trace = f"  throw err;\n\nError: no module 'x'\n    at a.js:1\n{fields}}}\n\nNode.js v20.20.2"
     script.write_text(f"import sys; sys.exit({trace!r})", encoding="utf-8")
-    with pytest.raises(UserError, match=r"during reset; stderr: Error: no module 'x'$"):
+    with pytest.raises(
+        UserError, match=r"during reset; last line of stderr: Error: no module 'x'$"
+    ):
         asked(Program(shlex.join([sys.executable, str(script)]), restarts=0))
 
 

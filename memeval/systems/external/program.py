@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from pathlib import Path
 
 from memeval.errors import ModelError, UserError, unknown
@@ -38,7 +39,10 @@ CASE_FIELDS = ("case_dir", "namespace")
 """Fields that are replaced in a command and its variables."""
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 """Names of variables whose values are removed from all output."""
-_ERROR = re.compile(r"\w*Error\b.*:")
+_AFTER_CAUSE = re.compile(
+    r"Node\.js v\d|\(Use `node|\s*\}|\s+(?:at\s|\[?\w+\]?:\s|For further information visit\s)"
+)
+"""Lines that Node and pydantic write after the cause of a crash: stack, properties, version."""
 _FIELD = re.compile(r"\{([a-z_]+)\}")
 _CASE_FIELD = re.compile(r"\{(case_dir|namespace)\}")
 
@@ -255,17 +259,12 @@ class Program:
         return f"{ended} during {during}{self.last_words()}"
 
     def last_words(self) -> str:
-        """The last line of its stderr, or the error of Node.js, as messages append it."""
+        """The last line of its stderr that may tell the cause, in the form that messages append."""
         if not self._stderr:
             return ""
 
-        # After an error, Node.js writes the stack, the error's fields and its own version.
-        if self._stderr[-1].startswith("Node.js v"):
-            for line in reversed(self._stderr):
-                if _ERROR.match(line):
-                    return f"; stderr: {one_line(line)}"
-
-        return f"; last line of stderr: {one_line(self._stderr[-1])}"
+        causes = list(filterfalse(_AFTER_CAUSE.match, self._stderr))
+        return f"; last line of stderr: {one_line((causes or self._stderr)[-1])}"
 
     async def _keep_last_words(self) -> None:
         while True:
