@@ -35,6 +35,16 @@ def test_variables_for_data_are_found_in_a_script(
     assert data_paths_of(["node", str(tmp_path / "server.js")]) == places
 
 
+@pytest.mark.parametrize("program", [[], ["node"], ["node", "--no-warnings"]])
+def test_script_behind_a_link_of_npm_is_found(tmp_path: Path, program: list[str]) -> None:
+    script, link = tmp_path / "index.js", tmp_path / "memory"
+    script.write_text("process.env.MEMORY_FILE_PATH", encoding="utf-8")
+    script.chmod(0o755)
+    link.symlink_to(script)
+    places = {"MEMORY_FILE_PATH": "{case_dir}/memory"}
+    assert data_paths_of([*program, str(link), "--quiet"]) == places
+
+
 @pytest.mark.parametrize("named", [{"bin": {"serve": "dist/a.js"}}, {"bin": "dist/a.js"}])
 @pytest.mark.parametrize("where", ["node_modules", ".npm/_npx/0a/node_modules"])
 def test_script_of_an_npx_package_is_found(

@@ -45,7 +45,8 @@ def _scripts_of(words: Sequence[str]) -> Iterator[Path]:
     """The scripts of an npm package that a command runs by its name, if it is installed."""
     program = next(iter(words), "")
     if Path(program).name != "npx":
-        if path := shutil.which(program):
+        # The links to scripts in node_modules/.bin have no suffix.
+        for path in (shutil.which(program) or "", *words[1:]):
             script = Path(path).resolve()
             if script.suffix in (".js", ".mjs", ".cjs"):
                 yield script
