@@ -412,6 +412,8 @@ def test_server_that_stores_data_outside_its_home_is_refused(
         asked(here(env=None, command="cat -u"))
     assert "stores data outside its HOME" in raised.value.message
     assert "system.env={MEMORY_FILE: '{case_dir}/memory.json'}" in raised.value.hints[0]
+    assert "system.command='SERVER --file {case_dir}/memory.json'" in raised.value.hints[1]
+    assert "still has test sentences that begin with 'memeval: '" in raised.value.hints[-1]
 
 
 def test_server_with_a_time_argument_is_probed_with_a_time(serve: Callable[..., None]) -> None:

@@ -256,8 +256,10 @@ class McpService(Service):
                     f"{self.name} stores data outside {place}, where the next case would find it",
                     "give each case its own file, with the variable that the server reads:  "
                     "system.env={MEMORY_FILE: '{case_dir}/memory.json'}",
+                    "or with an option:  system.command='SERVER --file {case_dir}/memory.json'",
                     "or, for a server that has namespaces, {namespace} in store_arguments and "
                     "search_arguments",
+                    "its memory still has test sentences that begin with 'memeval: '",
                 )
 
             _isolated.add(key)
