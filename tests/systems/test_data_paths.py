@@ -24,6 +24,10 @@ from memeval.systems.external.data_paths import data_paths_of
             'os.environ.get("STORE_URL", "sqlite:///a.db")',
             {"STORE_URL": "sqlite:///{case_dir}/memory.db"},
         ),
+        (
+            "process.env.GRAPH_PATH, process.env.STORE_PATH, process.env.GRAPH_PATH",
+            {"GRAPH_PATH": "{case_dir}/memory", "STORE_PATH": "{case_dir}/store_path"},
+        ),
         ('process.env.API_URL || "https://a.example"', {}),
         ("process.env.HOME", {}),
     ],
@@ -43,6 +47,21 @@ def test_script_behind_a_link_of_npm_is_found(tmp_path: Path, program: list[str]
     link.symlink_to(script)
     places = {"MEMORY_FILE_PATH": "{case_dir}/memory"}
     assert data_paths_of([*program, str(link), "--quiet"]) == places
+
+
+def test_modules_of_a_python_package_are_found_by_its_command(tmp_path: Path) -> None:
+    command, package = tmp_path / "bin/memory-mcp", tmp_path / "lib/python3.12/site-packages/notes"
+    (package / "mcp").mkdir(parents=True)
+    (package / "mcp/server.py").write_text('os.getenv("NOTES_PATH", "a.json")', encoding="utf-8")
+    command.parent.mkdir()
+    command.write_text("#!/v/bin/python3\nimport sys\nfrom notes.mcp.server import run\nrun()\n")
+    command.chmod(0o755)
+    assert data_paths_of([str(command), "serve"]) == {
+        "NOTES_PATH": "{case_dir}/memory",
+        "HOME": "{case_dir}",
+    }
+    command.write_text("#!/bin/sh\nfrom notes.mcp.server import run\n", encoding="utf-8")
+    assert data_paths_of([str(command)]) == {}
 
 
 @pytest.mark.parametrize("named", [{"bin": {"serve": "dist/a.js"}}, {"bin": "dist/a.js"}])
