@@ -275,3 +275,14 @@ def test_silent_program_is_waited_for_as_long_as_requested() -> None:
     with pytest.raises(UserError) as raised:
         asyncio.run(option_of_command(command, {"request_timeout_s": 0.5}))
     assert all("within 0.5 s" in hint for hint in raised.value.hints)
+
+
+def test_limit_of_a_slow_start_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(discovery.WAITING, "request_timeout_s", 0.5)
+    with pytest.raises(UserError) as raised:
+        of_command(f"{sys.executable} -c 'import sys; sys.stdin.read()'")
+
+    slow = "if it starts slowly:  check system.request_timeout_s=120 ..."
+    assert [slow == hint for hint in raised.value.hints] == [False, False, True]

@@ -29,7 +29,7 @@ from memeval.text.shown import one_line
 Option = dict[str, Any]
 """An option of the config group `system`, as in YAML; `defaults` names the option it builds on."""
 
-_WAITING = {"request_timeout_s": 20.0}
+WAITING = {"request_timeout_s": 20.0}
 """Maximum wait for a reply from a server that may speak another protocol."""
 _STORES = re.compile(r"add|store|save|creat|remember|write|insert|append|memori[sz]e", re.I)
 _SEARCHES = re.compile(r"search|query|recall|find|retriev|lookup", re.I)
@@ -136,20 +136,22 @@ async def _first_of(
 
     if len(reasons) == 1:
         raise UserError(reasons.pop())
+    if f" within {WAITING['request_timeout_s']:g} s" in " ".join(hints):
+        hints.append("if it starts slowly:  check system.request_timeout_s=120 ...")
 
     raise UserError(f"{name} did not reply properly in any protocol that check knows", *hints)
 
 
 async def _http(values: Mapping[str, Any]) -> Option:
     once = {"max_retries": 0, "patience_s": 0}
-    settings = read_settings(HttpSettings, {**_WAITING, **values, **once})
+    settings = read_settings(HttpSettings, {**WAITING, **values, **once})
     service = HttpService(settings)
     await _try(service, is_own=settings.contract == OWN)
     return {"defaults": ["http", "_self_"], **values}
 
 
 async def _program(values: Mapping[str, Any]) -> Option:
-    settings = read_settings(CommandSettings, {**_WAITING, **values, "restarts": 0})
+    settings = read_settings(CommandSettings, {**WAITING, **values, "restarts": 0})
     await _try(CommandService(settings, _word()), is_own=True)
     return {"defaults": ["command", "_self_"], **values}
 
@@ -169,7 +171,7 @@ async def _try(service: Service, *, is_own: bool) -> None:
 
 async def _mcp(values: Mapping[str, Any]) -> Option:
     require_library("mcp", "needs memeval-bench[mcp]", "mcp")
-    settings = read_settings(McpSettings, {**_WAITING, **values})
+    settings = read_settings(McpSettings, {**WAITING, **values})
     server = Server(
         "the MCP server",
         url=settings.url or "",
