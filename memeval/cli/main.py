@@ -1,5 +1,6 @@
 """Selects the command, and turns errors into one clear line and an exit status."""
 
+import errno
 import importlib
 import os
 import sys
@@ -26,6 +27,14 @@ OWN_HELP = set(COMMANDS) - {"run", "plan", "prepare", "evaluate"}
 COMPLETED = {*COMMANDS} - OWN_HELP | {"check", "gate", "register"}
 """Commands whose settings a shell completes, as it does those of `judge probe`."""
 HELP = ("help", "-h", "--help")
+LIMITS = {
+    errno.EAGAIN: "ulimit -u",
+    errno.EMFILE: "ulimit -n",
+    errno.ENOMEM: "ulimit -v",
+}
+"""The limit of a process behind each error of the system."""
+NO_THREAD = "can't start new thread"
+"""Python's error if the system refuses a thread."""
 
 
 def run_command(arguments: list[str]) -> int:
@@ -45,16 +54,16 @@ def run_command(arguments: list[str]) -> int:
         report_error(error)
         return 2
     except (WorldError, MemoryError) as error:
-        what = str(error) or "out of memory"
-        print(f"memeval: {what}{_describe_left(arguments)}", file=sys.stderr)
-        return 1
+        return _report_fault(str(error) or "out of memory", arguments)
     except KeyboardInterrupt:
         print(f"\nmemeval: stopped{_describe_left(arguments)}", file=sys.stderr)
         from memeval.runs.interrupt import exit_status
 
         return exit_status()
-    except OSError as error:
-        if not _is_about_output(error):
+    except (OSError, RuntimeError) as error:
+        if limit := _reached_limit(error):
+            return _report_fault(limit, arguments)
+        if not isinstance(error, OSError) or not _is_about_output(error):
             raise
 
         # At exit, Python would flush and fail again.
@@ -63,6 +72,23 @@ def run_command(arguments: list[str]) -> int:
             print(f"memeval: the output can't be written: {error.strerror}", file=sys.stderr)
 
         return 1
+
+
+def _report_fault(what: str, arguments: Sequence[str]) -> int:
+    print(f"memeval: {what}{_describe_left(arguments)}", file=sys.stderr)
+    return 1
+
+
+def _reached_limit(error: OSError | RuntimeError) -> str:
+    """The limit of the process that caused an error; empty for any other error."""
+    if str(error) == NO_THREAD:
+        error = OSError(errno.EAGAIN, NO_THREAD)
+    elif not isinstance(error, OSError) or error.strerror != os.strerror(error.errno or 0):
+        # Also an output that is not ready: it has the number of a refused process.
+        return ""
+
+    limit = LIMITS.get(error.errno or 0, "")
+    return limit and f"{error.strerror} (its limit: {limit})"
 
 
 def _is_about_output(error: OSError) -> bool:

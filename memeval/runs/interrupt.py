@@ -173,7 +173,8 @@ def listening() -> Iterator[None]:
     ours += [number for number in JOB_SIGNALS if _is_of("submitit.", number)]
     before = {number: signal.signal(number, keys.handle) for number in ours}
     wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    threading.Thread(target=keys.watch, args=(reader,), name=KEYS_THREAD, daemon=True).start()
+    # Without the thread, Ctrl-C waits for the end of a call into C.
+    _start(keys.watch, reader, name=KEYS_THREAD)
 
     try:
         yield
@@ -305,11 +306,14 @@ def leave(status: int) -> int:
         os._exit(status)
 
     patience = 0.0 if status == exit_status() else LEAVING_S
-    threading.Thread(
-        target=_force_exit, args=(status, patience), name="memeval-leaving", daemon=True
-    ).start()
-
+    _start(_force_exit, status, patience, name="memeval-leaving")
     return status
+
+
+def _start(work: Callable[..., object], *arguments: object, name: str) -> None:
+    """Calls `work` in a daemon thread, unless the system refuses to start one."""
+    with suppress(RuntimeError):
+        threading.Thread(target=work, args=arguments, name=name, daemon=True).start()
 
 
 def _force_exit(status: int, patience_s: float) -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import sys
+import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from command_line import completed
 
 from memeval import __version__
+from memeval.__main__ import main
 from memeval.cli.main import COMMANDS, run_command
 from memeval.config.paths import conf_dir, sweeps_dir
 
@@ -149,3 +155,58 @@ def test_lack_of_memory_is_reported_without_a_traceback(
     monkeypatch.setattr("memeval.cli.main._load_command", lambda _: lack)
     assert run_command(["data", "list"]) == 1
     assert capsys.readouterr().err.startswith(f"memeval: {message}\n  finished work is kept")
+
+
+def refused(number: int, *said: str) -> OSError:
+    return OSError(number, *(said or [os.strerror(number)]))
+
+
+@pytest.mark.parametrize(
+    ("error", "limit"),
+    [
+        (refused(errno.EAGAIN), "ulimit -u"),
+        (RuntimeError("can't start new thread"), "ulimit -u"),
+        (refused(errno.EMFILE, os.strerror(errno.EMFILE), "rows.jsonl"), "ulimit -n"),
+        (refused(errno.ENOMEM), "ulimit -v"),
+    ],
+    ids=["process", "thread", "file", "memory"],
+)
+def test_a_limit_of_the_system_is_reported_on_one_line(
+    error: Exception,
+    limit: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("memeval.cli.main._load_command", lambda _: Mock(side_effect=error))
+    assert run_command(["verify"]) == 1
+    line = capsys.readouterr().err
+    assert line.startswith("memeval: ") and line.endswith(f"(its limit: {limit})\n")
+    assert line.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("a fault of memeval"),
+        refused(errno.ENOENT),
+        refused(errno.EAGAIN, "write could not complete without blocking"),
+    ],
+    ids=["other", "no-file", "full-pipe"],
+)
+def test_other_errors_are_not_taken_for_a_limit(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memeval.cli.main._load_command", lambda _: Mock(side_effect=error))
+    with pytest.raises(type(error)):
+        run_command(["verify"])
+
+
+def test_a_command_runs_without_threads(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refuse = Mock(side_effect=RuntimeError("can't start new thread"))
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(sys, "argv", ["memeval", "--version"])
+    assert main() == 0
+    assert capsys.readouterr().out == f"{__version__}\n"
+    assert refuse.call_count == 2
