@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import SEEK_END, FileIO
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,7 @@ def excerpt_notes(info: DatasetInfo, digest: str) -> tuple[str, ...]:
     return (f"an excerpt: {excerpt.what}; its figures are not those of the whole {info.name}",)
 
 
-def digest_of(content: bytes) -> str:
+def digest_of(content: bytes | mmap) -> str:
     """sha256 in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import chain, zip_longest
-from operator import attrgetter
+from itertools import zip_longest
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -352,8 +352,10 @@ def who_level(package: Package, allowed_signers: Path | None) -> Level:
 
 def row_problems(package: Package, run: Run, rows: RunRows) -> Iterator[str]:
     """Lines of a run's rows that `pack` does not write, and verdicts about another answer."""
-    for name, lines in row_lines(run.summary.identity["keys"], rows.written()).items():
-        yield from unlike_lines(package, entry_of(run.key, name), chain.from_iterable(lines))
+    keys = run.summary.identity["keys"]
+    for name, file_rows in rows.files.items():
+        lines = row_lines(keys, name, file_rows, lambda _, row: row.to_json())
+        yield from unlike_lines(package, entry_of(run.key, name), map(itemgetter(1), lines))
 
     for key, verdict in rows.verdicts.items():
         answer = rows.answers.get(key)
@@ -364,16 +366,17 @@ def row_problems(package: Package, run: Run, rows: RunRows) -> Iterator[str]:
 
 def unlike_lines(package: Package, entry: str, packed: Iterable[bytes]) -> Iterator[str]:
     """The first line of an entry that differs from what `pack` writes, if any differs."""
-    lines = (package.folder / "package" / entry).read_bytes().splitlines(keepends=True)
-    if entry.endswith(INGESTS):
-        # Memories have no order: runs of one package may share them.
-        positions = {line: position for position, line in enumerate(lines)}
-        packed = sorted(packed, key=lambda line: positions.get(line, len(lines)))
+    with (package.folder / "package" / entry).open("rb") as file:
+        if entry.endswith(INGESTS):
+            # Memories have no order: runs of one package may share them.
+            positions = {line: position for position, line in enumerate(file)}
+            packed = sorted(packed, key=lambda line: positions.get(line, len(positions)))
+            file.seek(0)
 
-    for number, (line, expected) in enumerate(zip_longest(lines, packed), start=1):
-        if line != expected:
-            yield f"{entry}, line {number}: for these records, pack writes another line"
-            return
+        for number, (line, expected) in enumerate(zip_longest(file, packed), start=1):
+            if line != expected:
+                yield f"{entry}, line {number}: for these records, pack writes another line"
+                return
 
 
 def data_problems(package: Package, records: Mapping[str, Sequence[Record]]) -> Iterator[str]:

@@ -19,8 +19,7 @@ from memeval.results.texts import WITHHELD, Joined, ReadStored
 Json = dict[str, Any]
 Place = tuple[int, str]
 """Repeat and id of a row."""
-Written = Mapping[str, Mapping[Place, Json]]
-"""The rows of each file as they are written."""
+PackedRow = AnswerRow | VerdictRow | IngestRow
 STAGES = {ANSWERS: "answer", VERDICTS: "judge", INGESTS: "answer"}
 """The stage whose key is in the headers of each file."""
 
@@ -59,7 +58,7 @@ class RunRows:
                 self.ingests[number, row.id] = row
 
     @property
-    def files(self) -> Mapping[str, Mapping[Place, AnswerRow | VerdictRow | IngestRow]]:
+    def files(self) -> Mapping[str, Mapping[Place, PackedRow]]:
         return {ANSWERS: self.answers, VERDICTS: self.verdicts, INGESTS: self.ingests}
 
     @property
@@ -70,14 +69,6 @@ class RunRows:
                 usages += row.usage
 
         return usages
-
-    def written(self) -> Written:
-        """The rows of each file as they are written, not sealed yet."""
-        written = {}
-        for name, rows in self.files.items():
-            written[name] = {key: row.to_json() for key, row in rows.items()}
-
-        return written
 
     def references(self, repeat: int) -> Iterator[tuple[str, bool]]:
         """References of the texts of a repeat's rows, each with whether the text is a reply, and
@@ -110,17 +101,21 @@ def _data_texts(row: AnswerRow) -> Iterator[str]:
         yield row.context
 
 
-def row_lines(keys: Sequence[Json], written: Written) -> dict[str, list[list[bytes]]]:
-    """The lines of each file of rows, by repeat: a header and the sealed rows."""
-    lines: dict[str, list[list[bytes]]] = {}
-    for name, rows in written.items():
-        files = lines[name] = []
-        for number, repeat in enumerate(keys):
-            header = {STAGES[name]: repeat[STAGES[name]], "seed": repeat["seed"]}
-            sealed = [sealed_line(header, row) for key, row in rows.items() if key[0] == number]
-            files.append([sealed_line(header, {"header": header}), *sealed])
-
-    return lines
+def row_lines(
+    keys: Sequence[Json],
+    name: str,
+    rows: Mapping[Place, PackedRow],
+    as_json: Callable[[Place, PackedRow], Json],
+) -> Iterator[tuple[Place | None, bytes]]:
+    """The lines of a file, each made when it is needed: for each repeat a header, which has no
+    place, and the sealed rows, which `as_json` converts.
+    """
+    for number, repeat in enumerate(keys):
+        header = {STAGES[name]: repeat[STAGES[name]], "seed": repeat["seed"]}
+        yield None, sealed_line(header, {"header": header})
+        for place, row in rows.items():
+            if place[0] == number:
+                yield place, sealed_line(header, as_json(place, row))
 
 
 def add_text(

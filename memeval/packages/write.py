@@ -1,10 +1,10 @@
 """Writes finished runs as one file that can be shared and checked."""
 
-import json
+import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ from memeval.packages.form import (
     package_id,
     withheld,
 )
-from memeval.packages.rows import STAGES, Json, Place, RunRows, add_text, row_lines
+from memeval.packages.rows import STAGES, Json, PackedRow, Place, RunRows, add_text, row_lines
 from memeval.packages.signing import sign
 from memeval.pipeline.execute.rows import answer_digest
 from memeval.pipeline.measure.records import rows_digest
@@ -36,9 +36,11 @@ from memeval.results import (
     CONFIG_FILE,
     RECORDS_FILE,
     RUN_FILE,
+    AnswerRow,
     Record,
     RunSummary,
     Texts,
+    VerdictRow,
     as_json,
     json_line,
     texts_file,
@@ -48,12 +50,14 @@ from memeval.results.files import writing
 from memeval.results.judge import JudgeIdentity
 from memeval.results.own_prices import FIGURES_CODE
 from memeval.results.run import Run
+from memeval.results.store import seal_of
 from memeval.results.summary import PACKAGE_TAG
 from memeval.text.shown import in_shell, one_line
 from memeval.text.yaml_files import load_yaml
 
 _TEXT_FREE_MEMBERS = ("error", "notes")
 """Members of a row that contain no text of data or of a reply."""
+Content = bytes | mmap
 
 
 class Packed(Struct, frozen=True):
@@ -93,7 +97,7 @@ def pack(
         register=register,
     )
     content = manifest_bytes(manifest)
-    entries = {form.MANIFEST: content}
+    entries: dict[str, Content] = {form.MANIFEST: content}
     if key_file is not None:
         entries[form.SIGNATURE] = sign(content, key_file)
     with writing(path):
@@ -127,7 +131,7 @@ class _Writer:
 
     def __init__(self, cleaner: Cleaner) -> None:
         self.cleaner = cleaner
-        self.entries: dict[str, bytes] = {}
+        self.entries: dict[str, Content] = {}
         self.texts: dict[str, bytes] = {}
         self.data: dict[tuple[str, str], PackedData] = {}
         self.protocols: dict[str, Json] = {}
@@ -139,16 +143,19 @@ class _Writer:
         allowed = terms_of(run.summary)
         rows, records = RunRows(check), check.records
         keys = run.summary.identity["keys"]
-        lines = row_lines(keys, self._clean_rows(rows, texts=allowed.allows_texts))
-        packed = [self._record(record, texts=allowed.allows_texts) for record in records]
-        # The same cleaning for the file and for the digests of it.
-        files = {CONFIG_FILE: self._config(run), RECORDS_FILE: "".join(packed).encode()}
-        for name, file_lines in lines.items():
-            files[name] = b"".join(chain.from_iterable(file_lines))
+        files: dict[str, Content] = {CONFIG_FILE: self._config(run)}
+        seals: dict[str, dict[Place, str]] = {}
+        as_packed = _CleanRows(self.cleaner, texts=allowed.allows_texts).as_packed
+        for name, file_rows in rows.files.items():
+            seals[name] = {}
+            lines = row_lines(keys, name, file_rows, as_packed)
+            files[name] = on_disk(_note_seals(lines, seals[name]))
 
+        packed = (self._record(record, texts=allowed.allows_texts) for record in records)
+        files[RECORDS_FILE] = on_disk(packed)
         answers = [check.outputs / "answers" / f"{repeat['answer']}.jsonl" for repeat in keys]
         self._add_texts(rows, answers, texts=allowed.allows_texts)
-        digests = _row_digests(keys, records, lines)
+        digests = _row_digests(keys, records, seals)
         summary = self._summary(run.summary, files, digests)
         files[RUN_FILE] = summary.to_text().encode()
         for name in form.OF_RUN:
@@ -169,7 +176,7 @@ class _Writer:
         return path.read_bytes() if clean == settings else as_yaml(clean).encode()
 
     def _summary(
-        self, summary: RunSummary, files: Mapping[str, bytes], rows: Mapping[str, str]
+        self, summary: RunSummary, files: Mapping[str, Content], rows: Mapping[str, str]
     ) -> RunSummary:
         clean = self.cleaner
         judge = summary.judge
@@ -200,7 +207,7 @@ class _Writer:
             identity=clean.clean_own(dict(summary.identity)),
         )
 
-    def _record(self, record: Record, *, texts: bool) -> str:
+    def _record(self, record: Record, *, texts: bool) -> bytes:
         row = _cleaned(self.cleaner, record.to_json())
         if not texts:
             row["question"] = withheld(record.question)
@@ -208,22 +215,7 @@ class _Writer:
             if record.choices:
                 row["choices"] = list(map(withheld, record.choices))
 
-        return json_line(row)
-
-    def _clean_rows(self, rows: RunRows, *, texts: bool) -> dict[str, dict[Place, Json]]:
-        """The rows of each file, cleaned; the verdicts refer to the cleaned answers."""
-        clean: dict[str, dict[Place, Json]] = {}
-        for name, file_rows in rows.written().items():
-            clean[name] = {key: _cleaned(self.cleaner, row) for key, row in file_rows.items()}
-
-        for key, answer in rows.answers.items():
-            row, verdict = clean[form.ANSWERS][key], clean[form.VERDICTS].get(key)
-            if not texts and answer.seen is not None:
-                row["seen"] = {at: list(map(withheld, seen)) for at, seen in answer.seen.items()}
-            if verdict is not None and row.get("hypothesis") != answer.hypothesis:
-                verdict["judged"] = answer_digest(row["hypothesis"])
-
-        return clean
+        return json_line(row).encode()
 
     def _add_texts(self, rows: RunRows, answers: Sequence[Path], *, texts: bool) -> None:
         """Adds the lines of the texts of each repeat: all of them if the data may be redistributed,
@@ -252,7 +244,7 @@ class _Writer:
         if register is not None:
             self.entries[form.REGISTER] = (as_json(register, indent=1) + "\n").encode()
 
-        self.entries[form.TEXTS] = b"".join(self.texts[ref] for ref in sorted(self.texts))
+        self.entries[form.TEXTS] = on_disk(self.texts[ref] for ref in sorted(self.texts))
         listed = {}
         for name, content in self.ordered_entries().items():
             listed[name] = PackageEntry(digest_of(content), len(content))
@@ -271,24 +263,71 @@ class _Writer:
             entries=listed,
         )
 
-    def ordered_entries(self) -> dict[str, bytes]:
+    def ordered_entries(self) -> dict[str, Content]:
         """The entries in the order of the file: small ones, which are read first, come first."""
         runs = [name for name in self.entries if name.startswith("runs/")]
         names = (form.ENVIRONMENT, form.REGISTER, *runs, form.TEXTS)
         return {name: self.entries[name] for name in names if name in self.entries}
 
 
+class _CleanRows:
+    """Cleans the rows of a run, its answers first: the verdicts refer to the cleaned answers."""
+
+    def __init__(self, cleaner: Cleaner, *, texts: bool) -> None:
+        """Without `texts`, values of the data are withheld."""
+        self.cleaner, self.texts = cleaner, texts
+        self.judged: dict[Place, str] = {}
+        """Digests of the answers that were changed."""
+
+    def as_packed(self, place: Place, row: PackedRow) -> Json:
+        clean = _cleaned(self.cleaner, row.to_json())
+        if isinstance(row, AnswerRow):
+            if not self.texts and row.seen is not None:
+                clean["seen"] = {at: list(map(withheld, seen)) for at, seen in row.seen.items()}
+            if clean.get("hypothesis") != row.hypothesis:
+                self.judged[place] = answer_digest(clean["hypothesis"])
+        elif isinstance(row, VerdictRow) and place in self.judged:
+            clean["judged"] = self.judged[place]
+
+        return clean
+
+
+def on_disk(lines: Iterable[bytes]) -> Content:
+    """The lines as a temporary file without a name, which takes memory only while it is read.
+
+    Raises `StorageError` if it can't be written.
+    """
+    with writing(tempfile.gettempdir()), tempfile.TemporaryFile() as file:
+        file.writelines(lines)
+        file.flush()
+        # An empty file can't be mapped.
+        if file.tell() == 0:
+            return b""
+
+        return mmap(file.fileno(), 0, access=ACCESS_READ)
+
+
+def _note_seals(
+    lines: Iterable[tuple[Place | None, bytes]], seals: dict[Place, str]
+) -> Iterator[bytes]:
+    """The lines, as they are; adds the seal of each row to `seals`."""
+    for place, line in lines:
+        if place is not None:
+            seals[place] = seal_of(line)
+
+        yield line
+
+
 def _row_digests(
-    keys: Sequence[Json], records: Sequence[Record], lines: Mapping[str, Sequence[Sequence[bytes]]]
+    keys: Sequence[Json], records: Sequence[Record], seals: Mapping[str, Mapping[Place, str]]
 ) -> dict[str, str]:
-    """The digests of the rows in these lines, as `run.json` has them."""
+    """The digests of the rows with these seals, as `run.json` has them."""
     digests = {}
     for number, repeat in enumerate(keys):
         ids = [record.question_id for record in records if record.repeat == number]
         for name, folder in ((form.ANSWERS, "answers"), (form.VERDICTS, "verdicts")):
-            rows = map(json.loads, lines[name][number][1:])
-            seals = {row["id"]: row["seal"] for row in rows}
-            digests[f"{folder}/{repeat[STAGES[name]]}.jsonl"] = rows_digest(ids, seals)
+            own = {row_id: seal for (of, row_id), seal in seals[name].items() if of == number}
+            digests[f"{folder}/{repeat[STAGES[name]]}.jsonl"] = rows_digest(ids, own)
 
     return digests
 
@@ -302,7 +341,7 @@ def _cleaned(cleaner: Cleaner, row: Json) -> Json:
     return cleaned
 
 
-def _write(path: Path, entries: Mapping[str, bytes]) -> None:
+def _write(path: Path, entries: Mapping[str, Content]) -> None:
     part = path.with_name(f".{path.name}.tmp")
     try:
         with zipfile.ZipFile(part, "w") as archive:

@@ -9,7 +9,7 @@ counted, and the row is computed again.
 
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -70,6 +70,11 @@ def sealed_line(header: Json, row: Json) -> bytes:
     return body[:-1] + comma + b'"seal":"' + _seal(_beginning(header), body).encode() + b'"}\n'
 
 
+def seal_of(line: bytes) -> str:
+    """The seal of a line of `sealed_line`."""
+    return line[-19:-3].decode()
+
+
 def _as_json(row: Json) -> bytes:
     return json_line(row, (",", ":")).encode().rstrip(b"\n")
 
@@ -83,11 +88,17 @@ def _seal(beginning: bytes, body: bytes) -> str:
     return sha256(beginning + body).hexdigest()[:16]
 
 
-def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
-    """The sound rows among the complete lines of a file's content."""
+def read_row_file(path: Path, header: Json, parse: Parse[R]) -> SoundRows[R]:
+    """The sound rows of a file, line by line: it may be larger than memory. Raises `OSError`."""
+    with path.open("rb") as file:
+        return read_rows(file, header, parse)
+
+
+def read_rows(lines: Iterable[bytes], header: Json, parse: Parse[R]) -> SoundRows[R]:
+    """The sound rows among the complete lines of a file."""
     rows: SoundRows[R] = SoundRows()
     expected, beginning = {"header": dict(header)}, _beginning(header)
-    for line in BytesIO(content):
+    for line in lines:
         # A line without an end is torn: its process died while writing.
         body, seal = _unsealed(line[:-1] if line.endswith(b"\n") else b"")
         content_of_line = None
@@ -232,8 +243,8 @@ class RowStore(Generic[R]):
             return
 
         # Rows that were written here without the store are added to it, unless it has them.
-        known = read_rows(content, self.header, self._parse)
-        copied = read_rows(copy, self.header, self._parse)
+        known = read_rows(BytesIO(content), self.header, self._parse)
+        copied = read_rows(BytesIO(copy), self.header, self._parse)
         lines = {line[-18:-2].decode(errors="replace"): line for line in copy.split(b"\n")}
         if copied.has_header and not known.has_header:
             self._shared.append(copy.partition(b"\n")[0] + b"\n")
@@ -248,9 +259,9 @@ class RowStore(Generic[R]):
         if not self.path.exists():
             return
 
-        content = self.path.read_bytes()
-        self._found = read_rows(content, self.header, self._parse)
+        self._found = read_row_file(self.path, self.header, self._parse)
         if self._found.dropped:
+            content = self.path.read_bytes()
             # `verify` would always report a damaged line, and the next row would be appended to a
             # torn line and lost with it. Rows of other keys are kept.
             others = {header + b"\n" for header in _HEADER.findall(content)}
@@ -287,7 +298,7 @@ class RowStore(Generic[R]):
         if self._shared is not None:
             self._shared.append(line)
 
-        return line[-19:-3].decode()
+        return seal_of(line)
 
     def flush(self) -> None:
         """Returns when the shared rows are stored. Raises `StorageError` if one can't be."""

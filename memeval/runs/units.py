@@ -16,7 +16,7 @@ from memeval.records import EvalCase
 from memeval.results import AnswerRow, IngestRow, VerdictRow
 from memeval.results.files import MANIFEST
 from memeval.results.rows import answer_or_ingest
-from memeval.results.store import Json, Parse, R, SoundRows, read_rows
+from memeval.results.store import Json, Parse, R, SoundRows, read_row_file
 from memeval.runs.plan import PlannedCell
 from memeval.text.names import digest_name
 
@@ -79,7 +79,7 @@ def _read_once(cache: dict[Path, T], path: Path, read: Callable[[], T]) -> T:
 
 def _read(path: Path, header: Json, parse: Parse[R]) -> SoundRows[R]:
     try:
-        return read_rows(path.read_bytes(), header, parse)
+        return read_row_file(path, header, parse)
     except OSError:
         # No file yet; an unreadable one is reported by the run.
         return SoundRows()

@@ -12,6 +12,8 @@ from memeval.witness.share import share_interval, weighted_mean
 Figures = dict[str, float | None]
 Row = Mapping[str, Any]
 """A line of `records.jsonl`."""
+MEMBERS = ("question_id", "case_id", "category", "weight", "status", "verdict")
+"""The members of a line that are read here."""
 
 
 class ScoredQuestion(Struct, frozen=True):
@@ -28,6 +30,11 @@ class ScoredQuestion(Struct, frozen=True):
         """The question's score; None if no repeat has one."""
         known = [score for score in self.scores if score is not None]
         return sum(known) / len(known) if known else None
+
+
+def select_members(row: Row) -> dict[str, Any]:
+    """A copy of a line with the `MEMBERS` that it has."""
+    return {name: row[name] for name in MEMBERS if name in row}
 
 
 def score_of(row: Row) -> float | None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+import tempfile
+import tracemalloc
 import zipfile
+from array import array
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,14 +19,17 @@ from msgspec import structs
 import memeval
 from memeval.cli.main import run_command
 from memeval.datasets.registry import dataset_info
-from memeval.errors import UserError
+from memeval.errors import StorageError, UserError
 from memeval.packages import is_withheld, open_package
 from memeval.packages.cleaning import Cleaner
 from memeval.packages.export import terms
+from memeval.packages.form import ANSWERS
 from memeval.packages.levels import verify_package
-from memeval.packages.write import Packed, pack
+from memeval.packages.rows import row_lines
+from memeval.packages.write import Packed, on_disk, pack
 from memeval.pipeline.verify.sound import FolderCheck, verify_run
-from memeval.results import JudgeIdentity, RunSummary, is_same_judge
+from memeval.records import Status
+from memeval.results import AnswerRow, JudgeIdentity, RunSummary, is_same_judge
 from memeval.results.fields import read_as
 from memeval.results.hosts import host_digest
 from memeval.results.run import Run
@@ -288,3 +294,49 @@ def test_judge_at_a_private_endpoint_stays_the_same_judge_in_a_package() -> None
     assert is_same_judge(judge, packed) and is_same_judge(packed, judge)
     assert not is_same_judge(structs.replace(judge, address="http://10.1.2.3:8001/v1"), packed)
     assert not is_same_judge(structs.replace(judge, model="n"), packed)
+
+
+def test_lines_of_rows_are_not_collected_in_memory() -> None:
+    ranking = array("I", range(1_000_000, 1_004_000))
+    row = AnswerRow("q", Status.OK, hypothesis="7 May", ranking=ranking)
+    rows = {(0, f"q{number}"): row for number in range(100)}
+    keys = [{"answer": "0123456789abcdef", "seed": 0}]
+
+    tracemalloc.start()
+    try:
+        lines = row_lines(keys, ANSWERS, rows, lambda _, row: row.to_json())
+        content = on_disk(line for _, line in lines)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert bytes(content).count(b"\n") == 101
+    assert peak < len(content) / 2
+
+
+def test_nothing_to_write_is_an_empty_entry() -> None:
+    assert on_disk([]) == b""
+
+
+def test_a_full_temporary_folder_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(StorageError, match=r"gone can't be written: No such file"):
+        on_disk([b"line"])
+
+
+def test_only_a_package_keeps_the_rankings_of_its_rows(runs: list[memeval.FinishedRun]) -> None:
+    kept = []
+    for keeps in (True, False):
+        check = FolderCheck(runs[0].folder, keeps_rankings=keeps)
+        check.run()
+        assert check.problems == []
+        rankings = [
+            row.ranking
+            for answers in check.answers
+            if answers is not None
+            for row in answers.rows.values()
+            if isinstance(row, AnswerRow)
+        ]
+        kept.append(any(rankings))
+
+    assert kept == [True, False]

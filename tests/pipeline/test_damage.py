@@ -423,11 +423,11 @@ def test_replaced_answers_are_judged_again(
     """The answers are replaced by others: verdicts on the lost answers do not apply to them."""
     from memeval.results import AnswerRow
     from memeval.results.rows import answer_or_ingest
-    from memeval.results.store import read_rows, sealed_line
+    from memeval.results.store import read_row_file, sealed_line
 
     file = home.file("answers")
     header = {"answer": home.keys["answer"], "seed": 0}
-    rows = read_rows(file.read_bytes(), header, answer_or_ingest).rows
+    rows = read_row_file(file, header, answer_or_ingest).rows
     for row in rows.values():
         if isinstance(row, AnswerRow):
             other = structs.replace(row, hypothesis="something else entirely")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import tracemalloc
 from collections.abc import Callable, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from memeval.results import (
 )
 from memeval.results.private import make_folder
 from memeval.results.rows import answer_or_ingest
-from memeval.results.store import RowStore, read_rows, sealed_line
+from memeval.results.store import RowStore, read_row_file, read_rows, sealed_line
 
 HEADER = {"answer": "0123456789abcdef", "seed": 0}
 USAGE = {
@@ -142,7 +144,7 @@ ODD_VERDICTS: list[dict[str, Any]] = [
 
 
 def is_taken(row: Mapping[str, Any], parse: Callable[[Mapping[str, Any]], Any]) -> bool:
-    found = read_rows(sealed_line(HEADER, row), HEADER, parse)
+    found = read_rows(BytesIO(sealed_line(HEADER, row)), HEADER, parse)
     assert len(found.rows) + found.dropped == 1
     return bool(found.rows)
 
@@ -220,7 +222,7 @@ STORED_VERDICT = (
 def test_stored_line_is_rewritten_byte_for_byte(line: bytes, parse: Any) -> None:
     """Seals cover bytes: another order of members would invalidate all stored rows."""
     content = sealed_line(HEADER, {"header": HEADER}) + line + b"\n"
-    (row,) = read_rows(content, HEADER, parse).rows.values()
+    (row,) = read_rows(BytesIO(content), HEADER, parse).rows.values()
     assert sealed_line(HEADER, row.to_json()) == line + b"\n"
 
 
@@ -266,22 +268,25 @@ def test_every_single_flipped_bit_in_a_row_is_detected() -> None:
         for bit in (1, 2, 32):
             damaged = bytearray(sealed_line(HEADER, {"header": HEADER}) + line)
             damaged[-len(line) + place] ^= bit
-            assert not read_rows(bytes(damaged), HEADER, VerdictRow.from_json).rows, (place, bit)
+            assert not read_rows(BytesIO(bytes(damaged)), HEADER, VerdictRow.from_json).rows, (
+                place,
+                bit,
+            )
 
 
 def test_rows_of_another_key_are_skipped() -> None:
     other = {**HEADER, "answer": "fedcba9876543210"}
     theirs = sealed_line(other, {"header": other}) + sealed_line(other, ANSWER)
-    assert read_rows(theirs, HEADER, answer_or_ingest).dropped == 2
+    assert read_rows(BytesIO(theirs), HEADER, answer_or_ingest).dropped == 2
 
 
 def test_rows_without_seals_are_skipped_and_counted() -> None:
     header = json.dumps({"header": HEADER}).encode() + b"\n"
     row = json.dumps(ANSWER).encode() + b"\n"
-    read = read_rows(header + row, HEADER, answer_or_ingest)
+    read = read_rows(BytesIO(header + row), HEADER, answer_or_ingest)
     assert (list(read.rows), read.has_header, read.dropped) == ([], False, 2)
     later = sealed_line(HEADER, {"header": HEADER}) + sealed_line(HEADER, ANSWER) + row
-    assert read_rows(later, HEADER, answer_or_ingest).dropped == 1
+    assert read_rows(BytesIO(later), HEADER, answer_or_ingest).dropped == 1
 
 
 def answers_at(path: Path, header: Mapping[str, Any] = HEADER) -> RowStore[AnswerRow | IngestRow]:
@@ -440,3 +445,21 @@ def test_failed_write_keeps_the_old_file_and_leaves_no_other(tmp_path: Path) -> 
     with pytest.raises(UnicodeEncodeError):
         write_atomically(path, "\ud800")
     assert list(tmp_path.iterdir()) == [path] and path.read_text() == "old"
+
+
+def test_a_file_of_rankings_is_read_without_a_copy_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    ranking = list(range(1_000_000, 1_004_000))
+    lines = [sealed_line(HEADER, {**ANSWER, "id": f"q{i}", "ranking": ranking}) for i in range(100)]
+    file.write_bytes(b"".join([sealed_line(HEADER, {"header": HEADER}), *lines]))
+    del lines
+
+    tracemalloc.start()
+    try:
+        rows = read_row_file(file, HEADER, answer_or_ingest)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert len(rows.rows) == 100
+    assert peak < file.stat().st_size

@@ -18,7 +18,7 @@ from memeval.records import EvalCase, EvalQuestion, Status, Usage
 from memeval.results import AnswerRow, IngestRow, Record, RunSummary, VerdictRow, json_line
 from memeval.results.record import TimelineEvent
 from memeval.results.rows import OperationDone
-from memeval.results.store import Json, Parse, R, SoundRows, read_rows
+from memeval.results.store import Json, Parse, R, SoundRows, read_row_file
 from memeval.text.names import text_digest
 from memeval.text.redaction import without_known_in
 
@@ -186,7 +186,7 @@ def rows_of_run(
     be read. If no earlier state matches `summary`, the current rows. Raises `OSError`.
     """
     digest = summary.rows.get(f"{path.parent.name}/{path.name}")
-    rows = read_rows(path.read_bytes(), header, parse)
+    rows = read_row_file(path, header, parse)
     then = replace(rows, rows=dict(rows.rows), seals=dict(rows.seals))
     for row, seal in reversed(rows.replaced):
         if rows_digest(ids, then.seals) == digest:

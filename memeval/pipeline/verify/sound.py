@@ -46,6 +46,7 @@ from memeval.results.store import Parse, R, SoundRows
 from memeval.results.summary import PACKAGE_RUN, PACKAGE_TAG
 from memeval.text.redaction import holds_replacement
 from memeval.text.shown import counted, one_line, some_of
+from memeval.witness.figures import select_members
 
 WAY_OUT = (
     "to repair it:  repeat its command, which rewrites its folder (with --fresh, also rows, texts "
@@ -72,19 +73,24 @@ class Verified(Struct, frozen=True):
 
 def verify_run(folder: Path) -> Verified:
     """Compares a run folder, its rows and its memories with `run.json`. Only reads."""
-    check = FolderCheck(folder)
+    check = FolderCheck(folder, keeps_rankings=False)
     check.run()
     return Verified(check.name, tuple(check.problems), tuple(check.unchecked))
 
 
 class FolderCheck:
-    def __init__(self, folder: Path, *, brings_prices: bool = False) -> None:
-        """With `brings_prices`, the prices in use are the run's own."""
+    def __init__(
+        self, folder: Path, *, brings_prices: bool = False, keeps_rankings: bool = True
+    ) -> None:
+        """With `brings_prices`, the prices in use are the run's own. Without `keeps_rankings`, the
+        rankings of its rows are checked, but not kept in memory.
+        """
         self.brings_prices = brings_prices
+        self.parse_answer = answer_or_ingest if keeps_rankings else _without_ranking
         self.ingests: list[Ingest] | None = []
         self.records: list[Record] = []
         self.lines: list[dict[str, Any]] = []
-        """The records as the file contains them, for the witness."""
+        """The members that the witness reads, of each record as the file contains it."""
         self.answers: list[SoundRows[AnswerRow | IngestRow] | None] = []
         """The answer rows of each repeat; None if they are not available."""
         self.verdicts: list[SoundRows[VerdictRow] | None] = []
@@ -184,23 +190,23 @@ class FolderCheck:
 
     def _read_records(self, summary: RunSummary) -> list[Record] | None:
         """The records that can be read; None if the file can't be."""
-        records, unformatted = [], []
+        records: list[Record] = []
+        unformatted: list[str] = []
         is_ours = summary.identity.get("version") == __version__
         try:
-            content = (self.folder / RECORDS_FILE).read_bytes()
+            with (self.folder / RECORDS_FILE).open("rb") as file:
+                for number, line in enumerate(file, start=1):
+                    try:
+                        row = dict(read_json(line))
+                        record = read_as(row, Record)
+                        records.append(record)
+                        self.lines.append(select_members(row))
+                        if is_ours and not _is_as_written(row, record):
+                            unformatted.append(record.question_id)
+                    except (ValueError, TypeError, RecursionError):
+                        self.problems.append(f"{RECORDS_FILE}, line {number}: not a record")
         except OSError:
             return None  # already among the damage
-
-        for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
-            try:
-                row = dict(read_json(line))
-                record = read_as(row, Record)
-                records.append(record)
-                self.lines.append(row)
-                if is_ours and not _is_as_written(row, record):
-                    unformatted.append(record.question_id)
-            except (ValueError, TypeError, RecursionError):
-                self.problems.append(f"{RECORDS_FILE}, line {number}: not a record")
 
         self._note_records(unformatted, "not formatted as a run writes them")
         statuses = Counter(record.status.value for record in records)
@@ -272,7 +278,7 @@ class FolderCheck:
             own_records = [record for record in records if record.repeat == number]
             self._check_seed_and_top_k(summary, repeat, own_records)
             ids = [record.question_id for record in own_records]
-            answers = self._read_rows("answer", repeat, answer_or_ingest, ids, summary)
+            answers = self._read_rows("answer", repeat, self.parse_answer, ids, summary)
             verdicts = self._read_rows("judge", repeat, VerdictRow.from_json, ids, summary)
             self.answers.append(answers)
             self.verdicts.append(verdicts)
@@ -375,6 +381,14 @@ def recorded_keys(repeat: Mapping[str, Any]) -> dict[str, Any]:
             raise TypeError(f"{name} is not a key: {one_line(value, 40)}")
 
     return recorded
+
+
+def _without_ranking(row: Mapping[str, Any]) -> AnswerRow | IngestRow:
+    parsed = answer_or_ingest(row)
+    if isinstance(parsed, AnswerRow):
+        return structs.replace(parsed, ranking=None)
+
+    return parsed
 
 
 def _is_as_written(row: Mapping[str, Any], record: Record) -> bool:

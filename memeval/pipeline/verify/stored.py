@@ -11,7 +11,7 @@ from memeval.llm.cache_file import SELECT_ENTRIES, connect_to_read, sound_entry
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.results import Texts, VerdictRow
 from memeval.results.rows import answer_or_ingest
-from memeval.results.store import Json, StoredRow, read_rows
+from memeval.results.store import Json, StoredRow, read_row_file
 from memeval.store.inventory import StoredItem, StoredKind
 from memeval.text.shown import counted, one_line
 from memeval.text.typed import json_or_none
@@ -31,21 +31,24 @@ def verify_items(items: Iterable[StoredItem]) -> Iterator[tuple[StoredItem, list
 
 
 def _rows(item: StoredItem, *, stage: str, parse: Callable[[Json], StoredRow]) -> Iterator[str]:
-    content = item.paths[0].read_bytes()
-    header = _header(content)
+    path = item.paths[0]
+    header = _header(path)
     # The seals of rows depend on the header: under a wrong one every row would seem damaged.
     if header.get(stage) != item.key:
         yield "the header of its key is missing"
         return
 
-    rows = read_rows(content, header, parse)
+    rows = read_row_file(path, header, parse)
     if rows.dropped:
         yield f"{counted(rows.dropped, 'line')} torn, damaged, edited or from another key"
 
 
-def _header(content: bytes) -> Json:
+def _header(path: Path) -> Json:
     """Header on the first line of the file, if any."""
-    match json_or_none(content.partition(b"\n")[0]):
+    with path.open("rb") as file:
+        first = file.readline()
+
+    match json_or_none(first):
         case {"header": dict(header)}:
             return header
 
