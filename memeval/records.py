@@ -434,6 +434,11 @@ class Role(StrEnum):
     EMBED = "embed"
     DRAFT = "draft"
 
+    @property
+    def models_note(self) -> str:
+        """Name of the note on the models that replies named, if one is not the requested model."""
+        return f"{self}_models_named"
+
 
 RequestTokens = tuple[str, Count, Count, Count]
 """Digest of a request, or of a text in it, and its tokens: sent, received, and sent tokens that the

@@ -138,7 +138,7 @@ class Ledger(Struct):
         notes: dict[str, Any] = {name: text for name, text in NOTES.items() if self.repairs[name]}
         for (role, requested), named in self.models.items():
             if named != {requested}:
-                notes[models_note(role)] = sorted(named)
+                notes[role.models_note] = sorted(named)
 
         return notes | self.remarks
 
@@ -201,11 +201,6 @@ def _add(a: Usage, b: Usage) -> Usage:
         calls=a.calls + b.calls,
         requests=requests,
     )
-
-
-def models_note(role: Role) -> str:
-    """Name of the note on the models that replies named, if one is not the requested model."""
-    return f"{role}_models_named"
 
 
 def with_request(usage: Usage, key: str) -> Usage:

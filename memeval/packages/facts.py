@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from memeval.records import Usage
-from memeval.results import Record, RunSummary, is_imported
+from memeval.results import AnswerRow, IngestRow, Record, RunSummary, VerdictRow, is_imported
 from memeval.results.own_prices import FIELDS
 from memeval.results.prices import prices_of
 from memeval.text.names import text_digest
@@ -49,15 +48,26 @@ def digest_of_ids(ids: Iterable[str]) -> str:
     return text_digest("".join(f"{name}\n" for name in sorted(ids)))
 
 
-def environment_facts(summary: RunSummary, usages: Iterable[Usage]) -> dict[str, Any]:
+def environment_facts(
+    summary: RunSummary, rows: Iterable[AnswerRow | VerdictRow | IngestRow]
+) -> dict[str, Any]:
     """Facts that a run depends on, other than its settings."""
     tags, latest = summary.tags, {}
-    for usage in usages:
-        latest[usage.role.value, usage.provider, usage.model] = usage
+    reported: dict[tuple[str, ...], set[str]] = {}
+    for row in rows:
+        for usage in row.usage:
+            called = usage.role.value, usage.provider, usage.model
+            latest[called] = usage
+            named = row.notes.get(usage.role.models_note)
+            if isinstance(named, list):
+                reported.setdefault(called, set()).update(map(str, named))
 
     models = []
     for called, usage in sorted(latest.items(), key=itemgetter(0)):
         model: dict[str, Any] = dict(zip(("role", "provider", "model"), called, strict=True))
+        # Without it, each reply named the requested model, or none.
+        if called in reported:
+            model["reported"] = sorted(reported[called])
         prices = prices_of(usage)
         # None if not known, or if they depend on the length of a prompt.
         model["usd_per_million"] = prices and dict(zip(FIELDS, prices, strict=True))

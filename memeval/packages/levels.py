@@ -163,7 +163,7 @@ class _Verifier:
                 )
 
             packed = package.environment.get("runs", {}).get(run.key)
-            if not same_environment(packed, environment_facts(run.summary, rows.usages)):
+            if not same_environment(packed, environment_facts(run.summary, rows)):
                 level.problems.append(f"{run.key}: environment.json describes it differently")
 
         level.problems += environment_problems(package)

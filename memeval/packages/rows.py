@@ -9,7 +9,6 @@ from typing import Any
 from memeval.packages.form import ANSWERS, INGESTS, VERDICTS
 from memeval.pipeline.execute.timeline import unasked_checkpoints
 from memeval.pipeline.verify.sound import FolderCheck
-from memeval.records import Usage
 from memeval.results import AnswerRow, IngestRow, Record, VerdictRow, json_line
 from memeval.results.rows import case_of_ingest
 from memeval.results.steps import model_texts, tool_texts
@@ -61,14 +60,9 @@ class RunRows:
     def files(self) -> Mapping[str, Mapping[Place, PackedRow]]:
         return {ANSWERS: self.answers, VERDICTS: self.verdicts, INGESTS: self.ingests}
 
-    @property
-    def usages(self) -> list[Usage]:
-        usages: list[Usage] = []
+    def __iter__(self) -> Iterator[PackedRow]:
         for rows in self.files.values():
-            for row in rows.values():
-                usages += row.usage
-
-        return usages
+            yield from rows.values()
 
     def references(self, repeat: int) -> Iterator[tuple[str, bool]]:
         """References of the texts of a repeat's rows, each with whether the text is a reply, and

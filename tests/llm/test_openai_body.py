@@ -15,7 +15,7 @@ from memeval.config.schema import LlmConfig
 from memeval.llm.cache import Cache
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, JudgePrompt, Prompt
 from memeval.llm.endpoint import Endpoint, EndpointSettings
-from memeval.llm.metering import Ledger, metered, models_note
+from memeval.llm.metering import Ledger, metered
 from memeval.llm.openai import THINKING_TOKENS, OpenAIModel, Sampling
 from memeval.llm.reply.body import CutReplyError, FilteredReplyError
 from memeval.records import Role, Usage
@@ -147,5 +147,5 @@ def test_model_named_by_a_reply_is_noted_also_from_the_cache(tmp_path: Path) -> 
 
         assert server.count() == 2
 
-    note = {models_note(Role.ANSWER): ["other"]}
+    note = {Role.ANSWER.models_note: ["other"]}
     assert [ledger.notes for ledger in ledgers] == [{}, note, note]

@@ -23,12 +23,13 @@ from memeval.errors import StorageError, UserError
 from memeval.packages import is_withheld, open_package
 from memeval.packages.cleaning import Cleaner
 from memeval.packages.export import terms
+from memeval.packages.facts import environment_facts
 from memeval.packages.form import ANSWERS
 from memeval.packages.levels import verify_package
 from memeval.packages.rows import row_lines
 from memeval.packages.write import Packed, on_disk, pack
 from memeval.pipeline.verify.sound import FolderCheck, verify_run
-from memeval.records import Status
+from memeval.records import Role, Status, Usage
 from memeval.results import AnswerRow, JudgeIdentity, RunSummary, is_same_judge
 from memeval.results.fields import read_as
 from memeval.results.hosts import host_digest
@@ -340,3 +341,13 @@ def test_only_a_package_keeps_the_rankings_of_its_rows(runs: list[memeval.Finish
         kept.append(any(rankings))
 
     assert kept == [True, False]
+
+
+def test_environment_names_the_models_that_replies_named(runs: list[memeval.FinishedRun]) -> None:
+    usage = Usage(Role.ANSWER, "m", "openai", 100, 10)
+    row = AnswerRow(id="q", status=Status.OK, hypothesis="a", usage=(usage,))
+    switched = structs.replace(row, notes={Role.ANSWER.models_note: ["m-2"]})
+    (model,) = environment_facts(runs[0].summary, [row])["models"]
+    assert "reported" not in model
+    (model,) = environment_facts(runs[0].summary, [row, switched])["models"]
+    assert model["reported"] == ["m-2"]

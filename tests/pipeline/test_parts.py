@@ -20,7 +20,6 @@ from sample_records import record, verdict
 from memeval.config.schema import GranularityConfig
 from memeval.datasets.granularity import chunks as chunks_of
 from memeval.errors import StorageError
-from memeval.llm.metering import models_note
 from memeval.pipeline.execute.compression import compression_points, plan_compressions
 from memeval.pipeline.execute.reader import final_answer
 from memeval.pipeline.execute.timeline import id_until, timeline_events, with_other_user
@@ -345,13 +344,13 @@ def test_tokens_that_the_endpoint_did_not_report_are_noted() -> None:
 
 def test_replies_that_named_several_models_are_noted() -> None:
     rows = [record(usage=(Usage(Role.ANSWER, "m", "openai", 100, 10),))] * 2
-    switched = structs.replace(rows[0], notes={models_note(Role.ANSWER): ["m-2"]})
+    switched = structs.replace(rows[0], notes={Role.ANSWER.models_note: ["m-2"]})
     (note,) = model_notes([*rows, switched], [])
     assert "(m in 2 of 3 rows, m-2 in 1 of 3 rows)" in note
     assert note in {one.text for one in notes_of_rows([*rows, switched], [], None)}
     # An alias that always means the same model is no switch.
     assert not list(model_notes([switched, switched], []))
-    both = structs.replace(switched, notes={models_note(Role.ANSWER): ["m", "m-2"]})
+    both = structs.replace(switched, notes={Role.ANSWER.models_note: ["m", "m-2"]})
     assert list(model_notes([both], []))
 
 

@@ -8,7 +8,6 @@ from msgspec import structs
 
 from memeval.config.schema import TOOLS
 from memeval.judges.contract import is_fenced
-from memeval.llm.metering import models_note
 from memeval.metrics.lifecycle import leak_sentence
 from memeval.metrics.registry import metrics
 from memeval.pipeline.execute.repeat import Finished
@@ -36,7 +35,7 @@ from memeval.text.words import script_without_words
 
 CUT_CONTEXT = ("cut_chunks", "cut_tokens")
 """Notes of the chat systems on a context that was too long: one sentence covers them all."""
-UNLISTED = (*CUT_CONTEXT, "edges", *map(models_note, Role))
+UNLISTED = (*CUT_CONTEXT, "edges", *map(attrgetter("models_note"), Role))
 """Notes that are not listed one by one; `compare` sums up the edges."""
 LONGEST_NOTE = 1000
 """Longest note in characters: the rest of an error or of a system's note is in the records."""
@@ -146,7 +145,7 @@ def model_notes(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterat
     """A note on each role whose replies named several models."""
     calling = [*rows, *map(attrgetter("row"), ingest_rows)]
     for role in Role:
-        note, total, is_noted = models_note(role), 0, False
+        note, total, is_noted = role.models_note, 0, False
         models: Counter[str] = Counter()
         for row in calling:
             requested = None
