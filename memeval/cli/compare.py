@@ -69,7 +69,7 @@ def compare(arguments: Sequence[str]) -> int:
     for remark in table_remarks(comparisons):
         print(f"{remark}\n")
 
-    print_tables(by_dataset([run.summary for run in runs]))
+    print_tables([run.summary for run in runs])
     if options.stats:
         print_statistics(comparisons)
 

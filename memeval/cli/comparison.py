@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memeval.metrics.formats import coverage_percent
@@ -20,9 +20,6 @@ from memeval.tracking.store import LOCAL_PAGE
 
 if TYPE_CHECKING:
     from memeval.comparison.records import Comparison
-
-Groups = Mapping[str, Sequence[RunSummary]]
-"""The cells of each data set."""
 
 
 def glossary_line() -> str:
@@ -41,8 +38,6 @@ def show_comparison(
     After an interruption, nothing is drawn or logged: the publisher, which does both, may have
     caused it.
     """
-    from memeval.report.comparison import by_dataset
-
     conclusion = conclude(invocation.folder, invocation.done_cells())
     if not conclusion.cells:
         return conclusion
@@ -53,7 +48,7 @@ def show_comparison(
 
     # Words first: a reader of a sweep wants a sentence.
     print_words(conclusion.comparisons, conclusion.distinct)
-    print_tables(by_dataset(conclusion.distinct))
+    print_tables(conclusion.distinct)
     if statistics:
         print_statistics(conclusion.comparisons)
 
@@ -80,14 +75,14 @@ def show_comparison(
     return conclusion
 
 
-def print_tables(groups: Groups) -> None:
+def print_tables(summaries: Sequence[RunSummary]) -> None:
     """Prints the cells of each data set, one per line."""
     from rich.console import Console
     from rich.text import Text
 
-    from memeval.report.comparison import comparison_table
+    from memeval.report.comparison import by_dataset, comparison_table
 
-    output = drawing_stream(sys.stdout)
+    groups, output = by_dataset(summaries), drawing_stream(sys.stdout)
     console = Console(file=output)
     # Without a terminal, rich assumes 80 columns, and would fold every row of a log.
     if not console.is_terminal:
