@@ -193,29 +193,22 @@ class OwnWork:
 
     async def in_worker(self, work: Callable[..., T], *arguments: Any) -> T:
         """The result of `work` in a worker thread; only processor time counts."""
-
-        def run() -> T:
-            began = self._clocks.thread()
-            try:
-                return work(*arguments)
-            finally:
-                self.add(self._clocks.thread() - began)
-
         with self.excluded():
-            return await asyncio.to_thread(run)
+            return await asyncio.to_thread(self._timed, self._clocks.thread, work, *arguments)
 
     async def in_pool(self, pool: Executor, request: Callable[..., T], *arguments: Any) -> T:
         """The result of a blocking `request` in a pool's thread; counts wall time, not queueing."""
-
-        def run() -> T:
-            began = self._clocks.wall()
-            try:
-                return request(*arguments)
-            finally:
-                self.add(self._clocks.wall() - began)
-
+        loop, clock = asyncio.get_running_loop(), self._clocks.wall
         with self.excluded():
-            return await asyncio.get_running_loop().run_in_executor(pool, run)
+            return await loop.run_in_executor(pool, self._timed, clock, request, *arguments)
+
+    def _timed(self, clock: Clock, work: Callable[..., T], *arguments: Any) -> T:
+        """The result of `work`, whose time by a clock is added."""
+        began = clock()
+        try:
+            return work(*arguments)
+        finally:
+            self.add(clock() - began)
 
     @asynccontextmanager
     async def holding(self, lock: asyncio.Lock) -> AsyncIterator[None]:
