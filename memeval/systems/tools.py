@@ -1,6 +1,6 @@
 """Tools of a memory that a model may call under `reader=tools` and `writer=tools`."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -165,15 +165,3 @@ def _show(results: Sequence[Retrieved], limit: int) -> ToolResult:
     shown = tuple(chunk for chunk in results[:limit] if chunk.text.strip())
     text = "\n".join(chunk.text for chunk in shown)
     return ToolResult(text=text or "Nothing was found.", retrieved=shown)
-
-
-def strings_in(value: Any) -> Iterator[str]:
-    """The strings in a JSON value, in order."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from strings_in(part)
-    elif isinstance(value, Sequence):
-        for part in value:
-            yield from strings_in(part)

@@ -12,7 +12,7 @@ import html
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
@@ -136,6 +136,18 @@ def without_userinfo(address: str) -> str:
         location = location.rpartition("@")[2]
 
     return f"{scheme}://{location}"
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    """The strings in a JSON value, in order."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from strings_in(part)
+    elif isinstance(value, Sequence):
+        for part in value:
+            yield from strings_in(part)
 
 
 def map_strings(value: Any, change: Callable[[str], str]) -> Any:

@@ -7,7 +7,8 @@ from typing import Any
 from memeval.llm.tokens import start_of_token
 from memeval.records import Retrieved
 from memeval.systems.external.server_replies import reports_no_results
-from memeval.systems.tools import ToolResult, strings_in
+from memeval.systems.tools import ToolResult
+from memeval.text.redaction import strings_in
 
 NO_RESULT = "(no result)"
 CHARACTERS_PER_TOKEN = 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,6 +13,8 @@ from hydra.errors import HydraException
 from msgspec import Struct
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
+
+from memeval.text.redaction import strings_in
 
 Fields = DictConfig | dict[str, Any]
 """The composed fields of a job, without the `hydra` section."""
@@ -63,7 +65,7 @@ class Composition(Struct, frozen=True):
             del config["hydra"]
 
         values: Any = OmegaConf.to_container(config)
-        if any(map(_is_reference, _leaves(values))):
+        if any(map(_is_reference, strings_in(values))):
             values = None
 
         hydra: Any = HydraConfig.instance().cfg
@@ -223,17 +225,6 @@ def _assign_field(values: dict[str, Any], word: ParsedOverride) -> bool:
 
     inner[last] = copy.copy(value)
     return True
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _leaves(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _leaves(inner)
-    else:
-        yield value
 
 
 def _is_reference(value: Any) -> bool:

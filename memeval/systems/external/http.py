@@ -38,7 +38,8 @@ from memeval.systems.external.http_tools import (
 from memeval.systems.external.served import AnsweringSettings, ServedMemory
 from memeval.systems.external.service import Service, ToolError
 from memeval.systems.external.wire import OPERATIONS
-from memeval.systems.tools import Tool, ToolResult, search_tool, strings_in
+from memeval.systems.tools import Tool, ToolResult, search_tool
+from memeval.text.redaction import strings_in
 from memeval.text.shown import one_line
 from memeval.text.typed import json_or_none
 

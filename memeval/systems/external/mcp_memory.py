@@ -30,7 +30,8 @@ from memeval.systems.external.served import ServedMemory, files_of
 from memeval.systems.external.server_replies import error_in, is_empty_result, reports_no_results
 from memeval.systems.external.service import Service, ToolError
 from memeval.systems.external.wire import CHANGES
-from memeval.systems.tools import Tool, ToolResult, search_tool, strings_in
+from memeval.systems.tools import Tool, ToolResult, search_tool
+from memeval.text.redaction import strings_in
 from memeval.text.shown import one_line
 
 

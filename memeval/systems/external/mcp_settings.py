@@ -17,7 +17,7 @@ from memeval.systems.external.mcp_transport import Server
 from memeval.systems.external.program import ProgramSettings
 from memeval.systems.external.served import check_pattern
 from memeval.systems.external.wire import CHANGES
-from memeval.systems.tools import strings_in
+from memeval.text.redaction import strings_in
 from memeval.text.shown import one_line
 
 CHUNK_FIELDS = ("text", "content", "time", "turn_ids", "speakers", "session_id", "id", "namespace")
