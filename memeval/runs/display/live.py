@@ -38,10 +38,6 @@ class LiveFigures(Struct):
         """The load of all endpoints together."""
         return sum_of(self.loads)
 
-    def add_score(self, score: float) -> None:
-        self.score += score
-        self.scored += 1
-
     def add_usages(self, usages: Sequence[Usage]) -> None:
         from memeval.results.prices import total_cost_usd
 

@@ -106,7 +106,8 @@ class Stages(Reports):
         self.show(stage)
 
     def scored(self, score: float) -> None:
-        self.live.add_score(score)
+        self.live.score += score
+        self.live.scored += 1
 
     def remaining_s(self, now: float, under_way: int = 0) -> float | None:
         """Seconds until the slowest stage ends; None if one can't be estimated yet."""
