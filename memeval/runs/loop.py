@@ -16,7 +16,7 @@ from memeval.llm.own_work import noting_collections
 from memeval.process.allocator import map_large_blocks
 from memeval.process.collector import rare_collections
 from memeval.runs.interrupt import is_listening, say, stopping
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 T = TypeVar("T")
 
@@ -84,10 +84,9 @@ async def _finish_all(most_s: float) -> None:
 
     count = in_flight.under_way_anywhere
     if count:
-        calls = "call" if count == 1 else "calls"
         say(
-            f"\nmemeval: waiting up to {FINISH_S:.0f} s for {count} model {calls} in progress; "
-            "Ctrl-C again to stop now"
+            f"\nmemeval: waiting up to {FINISH_S:.0f} s for {counted(count, 'model call')} in "
+            "progress; Ctrl-C again to stop now"
         )
 
     await finishing
