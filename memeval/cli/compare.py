@@ -80,11 +80,7 @@ def compare(arguments: Sequence[str]) -> int:
 
 def write_files(comparisons: Sequence[Comparison], runs: Sequence[Run], *, plots: bool) -> Path:
     """Writes the comparisons into a new folder, and returns it. Raises `StorageError`."""
-    summaries, folders = [], []
-    for run in runs:
-        summaries.append(run.summary)
-        folders.append(run.folder)
-
+    summaries, folders = [run.summary for run in runs], [run.folder for run in runs]
     # Named by runs and options: repeating a command replaces its own files and no others.
     folder = outputs_dir() / "comparisons" / comparison_name(comparisons)
     with writing(folder):

@@ -68,11 +68,8 @@ def lines(run: Run, result: Lint) -> Iterator[str]:
         outcome = counted(len(result.findings), "finding")
 
     yield f"{run.key}  {one_line(run.name)}: {outcome}"
-    for finding in result.findings:
+    for finding in (*result.findings, *result.remarks):
         yield from finding_lines(finding)
-
-    for remark in result.remarks:
-        yield from finding_lines(remark)
 
     for text in result.unchecked:
         yield from fold("not checked", one_line(text))
