@@ -44,12 +44,7 @@ class ConvoMem(Dataset):
     settings: ConvoMemSettings
 
     def open(self) -> LoadedDataset:
-        digests, pinned = check_files(
-            self.info,
-            self.path,
-            [file.path for file in self._files],
-            allow_unpinned=self.settings.allow_unpinned,
-        )
+        digests, pinned = check_files(self, [file.path for file in self._files])
         # The digest covers file names, too: they give category and number of evidence messages.
         return self._loaded(digest_of_files(digests), pinned=pinned)
 

@@ -4,18 +4,22 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from memeval.datasets.contract import DatasetInfo
+from memeval.datasets.contract import Dataset
 from memeval.datasets.locate import check_pin, digest_file
 
 
-def check_files(
-    info: DatasetInfo, folder: Path, paths: Sequence[Path], *, allow_unpinned: bool
-) -> tuple[dict[str, str], bool]:
-    """The hashes of a folder's files by name, and whether every file is the registered one. No file
-    is loaded as a whole.
+def check_files(dataset: Dataset, paths: Sequence[Path]) -> tuple[dict[str, str], bool]:
+    """The hashes of a data set's files by name, and whether every file is the registered one. No
+    file is loaded as a whole.
 
     Raises `UserError` if one is missing, can't be read, or is not the registered one.
     """
+    info, folder = dataset.info, dataset.path
+    # The user may name one of the folder's files.
+    if folder.is_file():
+        folder = folder.parent
+
+    allow_unpinned = dataset.settings.allow_unpinned
     digests = {}
     pinned = True
     for path in paths:

@@ -128,9 +128,7 @@ class MemoryAgentBench(Dataset):
     def open(self) -> LoadedDataset:
         """Reads the outline of all rows: mistakes in it are reported before a run starts."""
         first, *others = self._files
-        digests, pinned = check_files(
-            self.info, first.parent, self._files, allow_unpinned=self.settings.allow_unpinned
-        )
+        digests, pinned = check_files(self, self._files)
         self._check_choice()
         path, digest = first, "\n".join(digests.values())
         if others:

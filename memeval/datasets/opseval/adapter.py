@@ -75,9 +75,7 @@ class OpsEval(Dataset):
         return answer_metrics(answer, question, official_f1=character_f1)
 
     def open(self) -> LoadedDataset:
-        digests, pinned = check_files(
-            self.info, self.path, self._paths, allow_unpinned=self.settings.allow_unpinned
-        )
+        digests, pinned = check_files(self, self._paths)
         if next(self.cases(), None) is None:
             raise UserError(
                 f"data set '{self.info.name}': no questions are left after filtering (framing, "

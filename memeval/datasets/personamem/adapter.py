@@ -69,9 +69,7 @@ class PersonaMem(Dataset):
         return {"questions": QUESTIONS[self.settings.size]}
 
     def open(self) -> LoadedDataset:
-        digests, pinned = check_files(
-            self.info, self.path, self._paths, allow_unpinned=self.settings.allow_unpinned
-        )
+        digests, pinned = check_files(self, self._paths)
         return self._loaded(digest_of_files(digests), pinned=pinned)
 
     @property
