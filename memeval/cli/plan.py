@@ -17,9 +17,12 @@ JSON, EXACT = "--json", "--exact"
 
 def plan(arguments: Sequence[str]) -> int:
     """Prints what the same command would do without `plan`."""
+    # Imported here: it imports Hydra.
+    from memeval.runs.launch.application import words_to_plan
+
     words = [word for word in arguments if word not in (JSON, EXACT)]
     try:
-        result = forecast_of(words, exact=EXACT in arguments)
+        result = forecast_of(words_to_plan(words), exact=EXACT in arguments)
     except RefusedError as refusal:
         return report_refusal(refusal)
 

@@ -34,11 +34,8 @@ def check_given_once(overrides: Sequence[str]) -> None:
     """Raises `UserError` if two words set a setting differently: Hydra would take the last."""
     given: dict[str, str] = {}
     for word in overrides:
-        name, equals, value = full_override(word).lstrip("+").partition("=")
-        if not equals or name.startswith(("-", "~")):
-            continue
-
-        if given.setdefault(name, value) != value:
+        name, value = _setting(word)
+        if name and given.setdefault(name, value) != value:
             first, second = one_line(given[name], 60), one_line(value, 60)
             both = shlex.quote(f"{name}={first},{second}")
             raise UserError(
@@ -46,6 +43,26 @@ def check_given_once(overrides: Sequence[str]) -> None:
                 f"to compare both:  python -m memeval -m {both}",
                 f"to use one of them, leave the other out:  {shlex.quote(f'{name}={second}')}",
             )
+
+
+def last_of_each(overrides: Sequence[str]) -> list[str]:
+    """The overrides without those that a later one replaces in a single run."""
+    last: dict[str, str] = {}
+    for word in overrides:
+        key = _setting(word)[0] or word
+        last.pop(key, None)
+        last[key] = word
+
+    return list(last.values())
+
+
+def _setting(word: str) -> tuple[str, str]:
+    """Name and value of the setting that a word sets; both are empty for any other word."""
+    name, equals, value = full_override(word).lstrip("+").partition("=")
+    if not equals or name.startswith(("-", "~")):
+        return "", ""
+
+    return name, value
 
 
 def check_one_reranker(overrides: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from memeval.config.overrides import check_given_once, full_override
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.runs.compose.config import compose_config
+from memeval.runs.launch.application import words_to_plan
 
 
 def test_tags_need_no_plus() -> None:
@@ -57,6 +58,20 @@ def test_setting_given_twice_is_refused_with_the_sweep_form(words: list[str], fo
 def test_repeated_identical_words_are_accepted() -> None:
     words = ["system=bm25", "tracking=none", "tracking=none", "tags.a=1", "tags.b=2"]
     check_given_once(words)
+
+
+def test_plan_takes_the_last_of_two_overrides_if_a_single_run_does() -> None:
+    words = ["top_k=5", "--config-dir", "tests", "sample=1", "+top_k=6", "dataset.sample=2"]
+    assert words_to_plan(words) == ["--config-dir", "tests", "+top_k=6", "dataset.sample=2"]
+    assert words_to_plan(["-m", *words]) == ["-m", *words]
+
+
+@pytest.mark.parametrize("word", ["system=bm25,rag", "top_k=range(3,5)"])
+def test_plan_refuses_several_values_without_m_as_a_run_does(word: str) -> None:
+    with pytest.raises(UserError, match="has several values, but a single run takes only one"):
+        words_to_plan([word])
+    assert words_to_plan(["--multirun", word]) == ["--multirun", word]
+    assert words_to_plan([word, "hydra/launcher=ray"]) == [word, "hydra/launcher=ray"]
 
 
 def test_grid_with_a_setting_given_twice_is_refused() -> None:

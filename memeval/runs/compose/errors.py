@@ -156,16 +156,21 @@ def _unknown_error(text: str) -> UserError | None:
     return None
 
 
+def several_values_error(override: str) -> UserError:
+    """The error for an override with several values in a single run."""
+    several = re.sub(r"'([\w.:]+)'", r"\1", override)
+    hints = [f"to compare them, add -m:  python -m memeval ... -m {shlex.quote(several)}"]
+    key, _, value = several.partition("=")
+    if ", " in value and "'" not in value:
+        hints.append(f"or as one value:  \"{key}='{value}'\"")
+
+    message = f"'{several}' has several values, but a single run takes only one"
+    return UserError(message, *hints)
+
+
 def _ambiguity_error(text: str) -> UserError | None:
     if match := _SEVERAL.search(text):
-        several = re.sub(r"'([\w.:]+)'", r"\1", match["text"])
-        hints = [f"to compare them, add -m:  python -m memeval ... -m {shlex.quote(several)}"]
-        key, _, value = several.partition("=")
-        if ", " in value and "'" not in value:
-            hints.append(f"or as one value:  \"{key}='{value}'\"")
-
-        message = f"'{several}' has several values, but a single run takes only one"
-        return UserError(message, *hints)
+        return several_values_error(match["text"])
 
     if "does not support sweep type : INTERVAL" in text:
         return UserError(

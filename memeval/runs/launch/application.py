@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import hydra
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
@@ -25,12 +26,12 @@ from memeval.config.checks import check_overrides
 from memeval.config.grids import sweep_file
 from memeval.config.integers import as_hydra_words
 from memeval.config.names import options_with_field
-from memeval.config.overrides import MULTIRUN, check_given_once
+from memeval.config.overrides import MULTIRUN, check_given_once, last_of_each
 from memeval.config.paths import conf_dir
 from memeval.config.plugins import check_folder
 from memeval.config.served import register
 from memeval.errors import UserError
-from memeval.runs.compose.errors import explaining_config_errors
+from memeval.runs.compose.errors import explaining_config_errors, several_values_error
 from memeval.runs.compose.words import (
     FLAGS,
     KEEP_GOING,
@@ -175,6 +176,24 @@ def _check_keep_going(arguments: Sequence[str]) -> None:
             f"{KEEP_GOING} does not work with {launcher}",
             "leave it out, or use:  hydra/launcher=memeval or hydra/launcher=ray",
         )
+
+
+def words_to_plan(arguments: Sequence[str]) -> list[str]:
+    """The arguments; those of a single run without the overrides that a later one replaces.
+
+    Raises `UserError` for a single run with several values, as the run itself does.
+    """
+    if not _is_single_run(arguments) or _names_launcher(arguments):
+        return list(arguments)
+
+    parser = OverridesParser.create()
+    with explaining_config_errors():
+        for word in as_hydra_words(arguments):
+            is_override = "=" in word and not word.startswith("-")
+            if is_override and parser.parse_override(word).is_sweep_override():
+                raise several_values_error(word)
+
+    return last_of_each(arguments)
 
 
 def compose_plan(words: Sequence[str]) -> tuple[Plan, Start]:
