@@ -199,8 +199,13 @@ class Endpoint:
 
             # Outside of the block above: a wait between tries must not delay other callers.
             if wait:
-                await self._sleep(wait)
-                call.waited_s += wait
+                began = self._clock()
+                if self.may_end_early(outcome):
+                    await self._outage.back_off(wait)
+                else:
+                    await self._sleep(wait)
+
+                call.waited_s += self._clock() - began
 
     async def _try_in_slot(
         self, attempt: Attempt[T], call: _Call, *, probe: bool
@@ -274,6 +279,13 @@ class Endpoint:
             return 0.0
 
         return self._backoff.wait_s(call.tries - 1, setback.retry_after_s, remaining_s)
+
+    def may_end_early(self, setback: Setback) -> bool:
+        """Whether an answer to another call may end the wait after a failed try: only if the
+        endpoint named no time, and the number of tries is not limited.
+        """
+        has_tries = self.settings.max_retries is None
+        return setback.kind is FaultKind.LIMITED and setback.retry_after_s is None and has_tries
 
     def _final_error(self, setback: Setback, call: _Call) -> ModelError:
         since = call.since

@@ -2,7 +2,9 @@
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from memeval.llm.faults import FaultKind, Setback
@@ -80,6 +82,8 @@ class Outage:
         self._open = asyncio.Event()
         self._open.set()
         self._probing = False
+        self._backing_off: deque[asyncio.Event] = deque()
+        """Set to end the waits of single callers, the oldest first."""
         self._reported: float | None = None
 
     @property
@@ -106,7 +110,8 @@ class Outage:
                     and self._until is not None
                     and (remaining_s := self._until - self._clock()) > 0
                 ):
-                    await self._pause(remaining_s)
+                    # A call sent before the outage may still be answered, which ends it.
+                    await self._pause(remaining_s, self._open)
             except BaseException:
                 self.leave()
                 raise
@@ -118,12 +123,21 @@ class Outage:
 
         return False
 
-    async def _pause(self, seconds: float) -> None:
-        """Waits for `seconds`, or until the gate opens."""
-        # A call that was under way before the outage may still be answered, which ends it.
+    async def back_off(self, seconds: float) -> None:
+        """Waits for `seconds`, or less if the endpoint answers: each answer ends one wait."""
+        released = asyncio.Event()
+        self._backing_off.append(released)
+        try:
+            await self._pause(seconds, released)
+        finally:
+            with suppress(ValueError):
+                self._backing_off.remove(released)
+
+    async def _pause(self, seconds: float, end: asyncio.Event) -> None:
+        """Waits for `seconds`, or until `end` is set."""
         waits = {
             asyncio.ensure_future(self._sleep(seconds)),
-            asyncio.ensure_future(self._open.wait()),
+            asyncio.ensure_future(end.wait()),
         }
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -142,7 +156,9 @@ class Outage:
             self._open = asyncio.Event()
 
     def note_success(self) -> None:
-        """Notes a sound answer: all callers continue."""
+        """Notes a sound answer: all callers at the gate continue, and one that backs off."""
+        if self._backing_off:
+            self._backing_off.popleft().set()
         if self._say and self._reported is not None and self.since is not None:
             self._say(f"{self._address} answers again after {self._clock() - self.since:.0f} s")
 

@@ -291,6 +291,44 @@ def test_the_next_outage_is_probed_after_one_that_an_answer_ended() -> None:
     assert asyncio.run(play()) == [False, True]
 
 
+@pytest.mark.parametrize(("answers", "expected"), [(0, []), (1, [0]), (2, [0, 1]), (5, [0, 1, 2])])
+def test_each_answer_ends_the_back_off_of_the_caller_that_waits_longest(
+    answers: int, expected: list[int]
+) -> None:
+    ended: list[int] = []
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.Event().wait()
+
+    async def back_off(outage: Outage, number: int) -> None:
+        await outage.back_off(60.0)
+        ended.append(number)
+
+    async def work() -> None:
+        outage = Outage("here", 300.0, clock=Time(), sleep=sleep, backoff=Backoff(), say=None)
+        callers = [asyncio.ensure_future(back_off(outage, number)) for number in range(3)]
+        await asyncio.sleep(0)
+        for _ in range(answers):
+            outage.note_success()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        for caller in callers:
+            caller.cancel()
+        await asyncio.gather(*callers, return_exceptions=True)
+
+    asyncio.run(work())
+    assert ended == expected
+
+
+def test_answer_ends_the_back_off_after_429_unless_the_endpoint_named_a_time() -> None:
+    endpoint = Endpoint(EndpointSettings("http://localhost:9", "key", 1, 5.0, 5.0))
+    limited = Setback("HTTP 429", FaultKind.LIMITED)
+    assert endpoint.may_end_early(limited)
+    assert not endpoint.may_end_early(Setback("HTTP 429", FaultKind.LIMITED, retry_after_s=9.0))
+    endpoint = Endpoint(EndpointSettings("http://localhost:9", "key", 1, 5.0, 5.0, max_retries=4))
+    assert not endpoint.may_end_early(limited)
+
+
 def test_calls_waiting_for_a_slot_of_a_rate_limited_endpoint_are_not_sent(
     serve: Serve,
 ) -> None:
