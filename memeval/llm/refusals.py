@@ -16,6 +16,12 @@ _SETTINGS = {
     "dimensions": "{role}.width=null",
 }
 """Hints that name the setting behind each request parameter."""
+_SMALLER = {
+    "llm": "a smaller context_tokens or top_k",
+    "llm.ingest": "a smaller granularity",
+    "embedder": "a smaller embedder.batch_size",
+}
+"""Hints for a request that is too large for the server or for a proxy in front of it, by role."""
 _TOO_LARGE = re.compile(
     r"too large|too long|exceed|at (?:least|most)\b|range|context length|less than|greater than",
     re.IGNORECASE,
@@ -69,6 +75,8 @@ class RefusedRequestError(ModelError):
             return ModelError(f"{message}; use a smaller {role}.max_tokens, or a shorter context")
 
         setting = _SETTINGS.get(name or "")
+        if setting is None and message.startswith("HTTP 413"):
+            setting = _SMALLER.get(role)
         if setting is None:
             return ModelError(str(self))
 

@@ -38,6 +38,20 @@ def test_hint_after_a_refused_parameter(message: str, parameter: str | None, hin
     assert str(error) == f"{message.removesuffix('.')}; {hint}"
 
 
+@pytest.mark.parametrize(
+    ("role", "hint"),
+    [
+        ("llm", "; use a smaller context_tokens or top_k"),
+        ("embedder", "; use a smaller embedder.batch_size"),
+        ("llm.judge", ""),
+    ],
+)
+def test_hint_after_a_request_that_a_proxy_found_too_large(role: str, hint: str) -> None:
+    what = status_setback(413, {}, b"<html>413 Request Entity Too Large</html>").what
+    hinted = RefusedRequestError(what, None).with_hint(role)
+    assert str(hinted) == f"HTTP 413: an HTML page{hint}"
+
+
 def test_text_longer_than_the_physical_batch_of_llama_cpp_is_refused_at_once() -> None:
     message = (
         "input (460 tokens) is too large to process. increase the physical batch size (current "

@@ -112,6 +112,16 @@ def test_a_session_that_is_imported_again_is_stored_again(aml: LeaderboardDouble
     assert len(texts) == 24 and texts[:12] == texts[12:]
 
 
+def test_request_that_is_too_large_names_the_setting(
+    aml: LeaderboardDouble, beliefs: AddSearchResetDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doubles = [(aml, "aml", "system.batch_size"), (beliefs, "add_search_reset", "granularity")]
+    for double, contract, setting in doubles:
+        monkeypatch.setattr(double, "add", lambda body: (413, {"detail": "too large"}))
+        with pytest.raises(MemevalError, match=rf"HTTP 413: too large; use a smaller {setting}"):
+            asked(Speaking(double.address, contract))
+
+
 def test_times_of_the_services_own_clock_are_ignored(
     aml: LeaderboardDouble,
 ) -> None:

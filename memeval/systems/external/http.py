@@ -247,8 +247,8 @@ class HttpService(Service):
                 reply = await endpoint.post(path, body, as_object, most_bytes=MAX_BYTES)
         except ModelError as error:
             message = f"{self.name} failed at {path}: {error}"
-            if "chunks" in body and "HTTP 413" in message:
-                message += "; use a smaller system.batch_size"
+            if "HTTP 413" in message:
+                message += _smaller(body)
 
             # A model wrote the request: its next call may be right.
             if is_tool and isinstance(error, RefusedRequestError):
@@ -331,6 +331,16 @@ def endpoint_settings(settings: HttpSettings) -> EndpointSettings:
         pages_are_final=True,
         takes_accepted=settings.contract == OWN,
     )
+
+
+def _smaller(body: Mapping[str, Any]) -> str:
+    """A hint for a request that is too large: it contains a batch of chunks, or a single one."""
+    if "chunks" in body or "messages" in body:
+        return "; use a smaller system.batch_size or granularity"
+    if "text" in body:
+        return "; use a smaller granularity"
+
+    return ""
 
 
 def says_ok(content: bytes) -> bool:
