@@ -81,7 +81,8 @@ def data(arguments: Sequence[str]) -> int:
     # argparse rejects list words on both sides of an option: the unparsed words are the list.
     chosen, words = PARSER.parse_known_args(list(arguments))
     if words and chosen.action not in TAKES_OVERRIDES:
-        PARSER.error(f"unrecognized arguments: {' '.join(words)}")
+        action = Parser.of(f"data {chosen.action}", ACTIONS[chosen.action][1])
+        action.error(f"unrecognized arguments: {' '.join(words)}")
 
     chosen.words = words
     act: Callable[[Namespace], int] = load(ACTIONS[chosen.action][0])

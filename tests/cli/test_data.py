@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from command_line import completed, memeval, runs
 
+from memeval.cli.data import data
+from memeval.errors import UserError
+
 
 def cells_of(table: str) -> list[list[str]]:
     """The cells of a Markdown table, header first, without its separator row."""
@@ -191,3 +194,9 @@ def test_evidence_depth_is_in_reports_and_plots(tmp_path: Path) -> None:
     assert all(
         "## By depth of the evidence" in report.read_text(encoding="utf-8") for report in reports
     )
+
+
+def test_superfluous_word_of_an_action_shows_the_usage_of_the_action() -> None:
+    with pytest.raises(UserError, match="data power: unrecognized arguments: B") as refused:
+        data(["power", "A", "B"])
+    assert refused.value.hints == ("usage: python -m memeval data power [-h] FILE",)
