@@ -62,7 +62,7 @@ def check(arguments: Sequence[str]) -> int:
     options = PARSER.parse_intermixed_args(words)
     addresses = list(filter(ADDRESS.match, options.overrides))
     overrides = [word for word in options.overrides if word not in addresses]
-    settings = settings_of("check", overrides, options.config_dir, EXAMPLE)
+    settings = settings_of("check", overrides, options.config_dir, EXAMPLE, OF_COMMAND)
     # Checked before the first call to a service.
     if options.lag is not None:
         _check_lag(options)

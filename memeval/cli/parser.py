@@ -163,7 +163,7 @@ def _kind_of(name: str, mark: str, value: str | None) -> dict[str, Any]:
 
 
 def settings_of(
-    command: str, words: Sequence[str], config_dir: str | None, example: str
+    command: str, words: Sequence[str], config_dir: str | None, *examples: str
 ) -> list[str]:
     """A command's words as settings of a run, with `--config-dir` if it is given.
 
@@ -171,7 +171,7 @@ def settings_of(
     """
     for word in words:
         if "=" not in word:
-            raise UserError(f"{command}: '{one_line(word)}' is not an override", example)
+            raise UserError(f"{command}: '{one_line(word)}' is not an override", *examples)
 
     if config_dir:
         return ["--config-dir", config_dir, *words]

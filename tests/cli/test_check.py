@@ -17,6 +17,8 @@ from doubles.endpoint import ScriptedEndpoint
 from doubles.rerank import RerankDouble
 from served_examples import ScriptedMemory, example, program
 
+from memeval.cli.check import EXAMPLE, OF_COMMAND
+
 
 @pytest.fixture
 def service() -> Iterator[ScriptedMemory]:
@@ -291,6 +293,12 @@ def test_invalid_arguments_are_reported_on_one_line(
 ) -> None:
     done = memeval(tmp_path, "check", *shlex.split(words))
     assert (done.status, done.message.startswith(f"memeval: {message}")) == (2, True), done.err
+
+
+def test_word_that_is_not_an_override_gets_examples_of_all_forms(tmp_path: Path) -> None:
+    done = memeval(tmp_path, "check", "python", "my_server.py")
+    assert "check: 'python' is not an override" in done.err
+    assert EXAMPLE in done.err and OF_COMMAND in done.err
 
 
 def test_lag_measures_the_time_from_write_to_read(tmp_path: Path, service: ScriptedMemory) -> None:
