@@ -42,6 +42,14 @@ def test_launcher_of_an_extra_that_is_not_installed_names_the_extra(
     assert error.hints == (f"install it:  pip install 'memeval-bench[{extra}]'",)
 
 
+def test_misspelt_launcher_of_an_installed_extra_names_the_right_one() -> None:
+    options = "\n\t".join(("basic", "submitit_local", "submitit_slurm"))
+    error = explain(
+        ValueError(f"Could not find 'hydra/launcher/submitit'\n\nAvailable options:\n\t{options}")
+    )
+    assert error.message.startswith("unknown hydra/launcher 'submitit'. Did you mean: submitit_")
+
+
 def test_file_with_two_options_of_a_group_and_one_that_is_not_utf8(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     (mine / "system").mkdir(parents=True)

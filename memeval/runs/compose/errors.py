@@ -275,7 +275,8 @@ def _no_option_error(group: str, option: str, known: list[str], *, own_folder: b
         )
 
     extra = option.partition("_")[0]
-    if group.startswith("hydra/") and extra in _EXTRAS:
+    # An installed extra has options: the name is then a misspelt one of them.
+    if group.startswith("hydra/") and extra in _EXTRAS and extra not in " ".join(known):
         return UserError(
             f"{group}={option} needs a package that is not installed",
             f"install it:  pip install 'memeval-bench[{extra}]'",
