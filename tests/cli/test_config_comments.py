@@ -50,6 +50,15 @@ def test_misspelt_launcher_of_an_installed_extra_names_the_right_one() -> None:
     assert error.message.startswith("unknown hydra/launcher 'submitit'. Did you mean: submitit_")
 
 
+def test_file_that_the_folder_of_options_lacks_is_named() -> None:
+    """Usually the folder is that of a group, such as my_conf/system."""
+    path = "provider=hydra.searchpath in command-line, path=file:///my_conf/system"
+    error = explain(
+        ValueError(f"Could not find 'system/mine'\nAvailable options:\n\tbm25\nPath:\n\t{path}\n")
+    )
+    assert error.hints[0] == "there is no file /my_conf/system/system/mine.yaml"
+
+
 def test_file_with_two_options_of_a_group_and_one_that_is_not_utf8(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     (mine / "system").mkdir(parents=True)

@@ -37,7 +37,7 @@ _SEVERAL = re.compile(
 _HEADER = re.compile(
     r"(?:Too many components in|Expected header format: KEY VALUE, got) '(?P<comment>@.*)'"
 )
-_OWN_FOLDER = re.compile(r"provider=.*command-line")
+_OWN_FOLDER = re.compile(r"provider=.*command-line, path=file://(?P<folder>.*)")
 """Found in the search path that Hydra prints, if `--config-dir` was given."""
 _COMPOSING = ("hydra.", "omegaconf.", "yaml.", "hydra_plugins.hydra_optuna", "optuna.", "submitit.")
 _LAUNCHING = ("TerminatedWorkerError", "UncompletedJobError", "FailedJobError")
@@ -144,9 +144,12 @@ def _plus_error(text: str) -> UserError | None:
 
 def _unknown_error(text: str) -> UserError | None:
     if match := _NO_OPTION.search(text):
-        own_folder = _OWN_FOLDER.search(text) is not None
+        own_folder = _OWN_FOLDER.search(text)
         return _no_option_error(
-            match["group"], match["option"], _OPTION.findall(text), own_folder=own_folder
+            match["group"],
+            match["option"],
+            _OPTION.findall(text),
+            own_folder=own_folder and own_folder["folder"],
         )
     if match := _NO_KEY.search(text):
         return unknown_name(match["full"])
@@ -261,7 +264,9 @@ def _chain(error: BaseException | None) -> list[BaseException]:
     return [error, *_chain(error.__cause__ or error.__context__)]
 
 
-def _no_option_error(group: str, option: str, known: list[str], *, own_folder: bool) -> UserError:
+def _no_option_error(
+    group: str, option: str, known: list[str], *, own_folder: str | None
+) -> UserError:
     if group in INTEGER_GROUPS:
         return UserError(
             f"{group} must be one of {', '.join(known or options(group))} or a positive integer, "
@@ -288,7 +293,9 @@ def _no_option_error(group: str, option: str, known: list[str], *, own_folder: b
     hints = _model_hints(group, option)
     if group == "dataset" and option.endswith((".json", ".jsonl")):
         hints.append(f"for a file:  dataset=json dataset.path={option}")
-    if not hints and not own_folder:
+    if own_folder:
+        hints.append(f"there is no file {one_line(f'{own_folder}/{group}/{option}.yaml')}")
+    elif not hints:
         hints.append("for an option of your own:  --config-dir FOLDER")
 
     if len(known) > FEW:
