@@ -144,12 +144,17 @@ class ToolService(ScriptedMemory):
         self.notes: dict[str, list[str]] = {}
         self.found: Callable[[Mapping[str, Any]], tuple[int, Any]] | None = None
         """Replaces the reply of `find`."""
+        self.refused: tuple[int, Any] | None = None
+        """Replaces the reply to a note, which is then not kept."""
 
     def answer(self, request: Request) -> tuple[int, Any]:
         body = request.json()
         notes = self.notes.setdefault(body["namespace"], [])
         match request.path:
             case "/tools/note":
+                if self.refused is not None:
+                    return self.refused
+
                 notes.append(body["note"])
                 return 200, {"text": "kept"}
             case "/tools/find":

@@ -9,7 +9,7 @@ from memeval.pipeline.execute.tool_reader import as_function, open_tools
 from memeval.pipeline.execute.tool_results import as_result
 from memeval.records import EvalCase
 from memeval.systems.base import MemorySystem
-from memeval.systems.tools import Tool, search_tool
+from memeval.systems.tools import Tool, ToolResult, search_tool
 from memeval.testing.check_finding import FACTS, facts_case, sentence_of
 from memeval.testing.under_test import (
     NotApplicableError,
@@ -53,14 +53,16 @@ async def tools_find_what_they_wrote(sut: SystemUnderTest) -> None:
         raise NotApplicableError("it has no tool that stores text")
 
     (thing, name), *_ = FACTS.items()
+    errors: list[str] = []
     for tool in writing:
-        await _call(memory, tool, sentence_of(thing, name), thing)
+        result = await _call(memory, tool, sentence_of(thing, name), thing)
+        if result.is_error:
+            errors.append(f"{tool.name} failed: {one_line(result.text, 200)}")
 
     reading = _reading(tools)
     if not await _finds(memory, reading, thing, name):
-        raise NotShownError(
-            f"what {_tool_names(writing)} wrote was not found by {_tool_names(reading)}"
-        )
+        missing = f"what {_tool_names(writing)} wrote was not found by {_tool_names(reading)}"
+        raise NotShownError("; ".join((missing, *errors)))
 
 
 async def _tools(memory: Opened) -> Sequence[Tool]:
@@ -84,22 +86,23 @@ async def _finds(memory: Opened, tools: Sequence[Tool], thing: str, name: str) -
     for tool in tools:
         # The word alone, and the sentence without the name: some search by words, some by meaning.
         for words in (thing, sentence_of(thing, "").rstrip(" .")):
-            if name in await _call(memory, tool, words, words):
+            result = await _call(memory, tool, words, words)
+            if name in result.text and not result.is_error:
                 return True
 
     return False
 
 
-async def _call(memory: Opened, tool: Tool, note: str, label: str) -> str:
-    """Result of a tool for these words in the fewest arguments it takes; empty for an error."""
+async def _call(memory: Opened, tool: Tool, note: str, label: str) -> ToolResult:
+    """Result of a tool for these words in the fewest arguments it takes."""
     arguments: Mapping[str, Any] = fill_schema(tool.parameters, note=note, label=label)
     exchanges.append(f"called: {tool.name} {one_line(arguments, 80)}")
-    if mistake(arguments, {**tool.parameters, "type": "object"}) is not None:
-        return ""
+    if (wrong := mistake(arguments, {**tool.parameters, "type": "object"})) is not None:
+        return ToolResult(wrong, is_error=True)
 
     result = as_result(await memory.use(tool, arguments))
     exchanges.append(f"  got: {quoted([result.text])}")
-    return "" if result.is_error else result.text
+    return result
 
 
 def _tool_names(tools: Sequence[Tool]) -> str:

@@ -237,6 +237,13 @@ def test_check_reports_what_tools_do_not_find(service: ToolService) -> None:
     assert "what add_note wrote was not found by find" in wrote
 
 
+def test_check_reports_that_a_tool_failed_to_write(service: ToolService) -> None:
+    service.refused = (422, {"error": "at least 50 characters"})
+    _, wrote = outcomes(service)
+    assert "what add_note wrote was not found by find; add_note failed: " in wrote
+    assert wrote.endswith("at least 50 characters")
+
+
 def test_check_reports_what_tools_leak(service: ToolService) -> None:
     # A text without turn ids, the same for all cases.
     service.found = lambda _: (200, {"text": "We named the ferry Quorvex."})
