@@ -83,7 +83,8 @@ async def makes_nothing_up(sut: SystemUnderTest) -> None:
         expect(
             bool(chunk.turn_ids or stored_words.intersection(_WORD.findall(chunk.text.casefold()))),
             f"{quoted([chunk.text])} as a memory, for a word that was never stored",
-            "no result; for a service's own wording, set system.no_results=...",
+            "no result; for a service's own wording, set system.no_results=...; for JSON from an "
+            "MCP server, system.results=...",
         )
 
 

@@ -44,6 +44,15 @@ def outcome(
     return asyncio.run(outcome_of(check, Served(service.address, retries, operations)))
 
 
+def test_settings_for_an_empty_search_are_named(service: ScriptedMemory) -> None:
+    results = [{"text": '{"results": [], "query": "Xyrqualbondt"}'}]
+    service.change["search"] = lambda body, usual: {"results": results, "usage": []}
+    line = outcome("it makes nothing up", service).line
+    assert line.startswith("violated")
+    assert "own wording, set system.no_results=...; for JSON from an MCP server, " in line
+    assert line.endswith("system.results=...")
+
+
 def test_service_that_leaks_texts_without_ids_is_reported(service: ScriptedMemory) -> None:
     memory = example()
     memory.operate("reset", {"namespace": "all"})
