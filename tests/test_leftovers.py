@@ -14,6 +14,7 @@ from forking import run_command_line
 
 from memeval.process import started
 from memeval.process.leftovers import OLD_S, owner, sweep, sweep_temporary, temporary_name
+from memeval.results.files import temporary_folder
 
 
 @pytest.fixture
@@ -80,6 +81,20 @@ def test_owner_of_a_temporary_folder_is_read_from_its_name(
     sweep_temporary()
     assert not [path for path in gone if path.exists()]
     assert not [path for path in kept if not path.exists()]
+
+
+def test_temporary_folder_names_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dead: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with temporary_folder("artifacts") as folder:
+        path = Path(folder)
+        assert path.name.startswith(f"memeval-artifacts-{owner()}-")
+        left = made(tmp_path / path.name.replace(owner(), dead))
+        sweep_temporary()
+        assert list(tmp_path.iterdir()) == [path]
+
+    assert not left.exists()
 
 
 def test_run_removes_leftovers_of_killed_runs(tmp_path: Path, dead: str) -> None:

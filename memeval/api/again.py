@@ -5,7 +5,6 @@ written to the user's home, and no reply comes from a cache.
 from __future__ import annotations
 
 import random
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,8 +23,8 @@ from memeval.pipeline.open.opening import open_cell
 from memeval.pipeline.open.system_source import IMPORTED
 from memeval.pipeline.verify.sound import name_ids
 from memeval.process.environment import environment
-from memeval.process.leftovers import owner
 from memeval.results import CONFIG_FILE, Record, is_imported, json_line, read_records
+from memeval.results.files import temporary_folder
 from memeval.results.prices import UNKNOWN_PROVIDER, provider_of
 from memeval.results.run import Run
 from memeval.runs.cell import run_alone
@@ -149,7 +148,7 @@ def _temporary_home() -> Iterator[Path]:
     """A temporary home; the data folder stays the same."""
     data = str(data_dir())
     with (
-        tempfile.TemporaryDirectory(prefix=f"memeval-again-{owner()}-") as folder,
+        temporary_folder("again") as folder,
         environment({"MEMEVAL_HOME": folder, "MEMEVAL_DATA_DIR": data}),
     ):
         yield Path(folder)

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from memeval.api.arguments import check_types
 from memeval.api.selecting import select_run
@@ -18,7 +17,7 @@ from memeval.packages.export.inspect_log import write_inspect
 from memeval.packages.export.rows import export_rows
 from memeval.packages.export.terms import DataTerms, terms_of
 from memeval.packages.export.wandb_files import write_wandb
-from memeval.results.files import writing
+from memeval.results.files import folder_beside, writing
 from memeval.results.run import Run
 from memeval.text.shown import one_line
 
@@ -83,7 +82,7 @@ def export(
 def _replace(folder: Path, write: Callable[[Path], None]) -> None:
     """Writes a folder under a temporary name, and renames it when it is complete."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent) as name:
+    with folder_beside(folder) as name:
         part = Path(name)
         write(part)
         shutil.rmtree(folder, ignore_errors=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from memeval.api.overrides import as_overrides, as_value, check_words, plain
 from memeval.api.threads import await_thread, composing, in_thread
 from memeval.comparison.paper.build import paper_table
 from memeval.errors import RefusedError, UserError, unknown
+from memeval.results.files import temporary_folder
 from memeval.text.shown import counted, one_line
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
     from memeval.runs.spending import shared_budget
 
     # Hydra's output for a plan is discarded.
-    with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
+    with temporary_folder("plan") as folder:
         plan, _ = _compose(words, Path(folder))
         failures = Invocation(Path(folder)).failed_cells()
 

@@ -11,7 +11,6 @@ from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 
 from memeval.cli.parser import CONFIG_DIR, Parser, check_folder_of, settings_of
 from memeval.config.schema import RunConfig
@@ -19,7 +18,7 @@ from memeval.errors import UserError
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
 from memeval.report.junit import JunitCase, as_junit
-from memeval.results.files import write_atomically, writing
+from memeval.results.files import temporary_folder, write_atomically, writing
 from memeval.runs.compose.config import compose_config
 from memeval.runs.loop import run_loop
 from memeval.testing.check_finding import FACTS
@@ -150,7 +149,7 @@ def _config_of_found(
 
     text = yaml.safe_dump({**option, "name": FOUND}, sort_keys=False, allow_unicode=True)
     print(f"# my_conf/system/{FOUND}.yaml, for  --config-dir my_conf system={FOUND}\n{text}")
-    with TemporaryDirectory() as folder:
+    with temporary_folder("check") as folder:
         path = Path(folder) / "system" / f"{FOUND}.yaml"
         path.parent.mkdir()
         path.write_text(text, encoding="utf-8")

@@ -1,6 +1,5 @@
 """`python -m memeval data draft FILE --n N` and `data grow FILE`: a model proposes questions."""
 
-import tempfile
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
@@ -43,6 +42,7 @@ from memeval.pipeline.open.models import Models
 from memeval.pipeline.open.opening import OpenedData, open_cell
 from memeval.process.environment import private_umask
 from memeval.records import EvalCase, Role
+from memeval.results.files import temporary_folder
 from memeval.results.prices import total_cost_usd
 from memeval.runs.compose.config import compose_config
 from memeval.runs.display.progress import RunDisplay
@@ -330,7 +330,7 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
 
 def _show_plan(job: _Job) -> int:
     tally = Tally()
-    with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
+    with temporary_folder("plan") as folder:
         connections = ImaginedConnections(Path(folder), tally)
         models = ImaginedModels(job.cell.config, "plan", connections=connections)
         nowhere: list[DraftedQuestion] = []

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from memeval.packages.form import PackageManifest, entry_of, manifest_bytes, pac
 from memeval.pipeline.verify.sound import recorded_keys
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RUN_FILE, RunSummary, texts_file
 from memeval.results.fields import read_as
-from memeval.results.files import reading
+from memeval.results.files import reading, temporary_folder
 from memeval.results.private import make_folder, open_private
 from memeval.results.run import Run
 from memeval.text.shown import one_line
@@ -62,7 +61,7 @@ def open_package(path: str | Path) -> Iterator[Package]:
 
     Raises `UserError` for a file that is not a package, or is damaged.
     """
-    with tempfile.TemporaryDirectory(prefix="memeval-package-") as folder:
+    with temporary_folder("package") as folder:
         yield unpack_to(Path(path), Path(folder))
 
 

@@ -21,6 +21,7 @@ _TEMPORARY = "memeval-"
 _OWNED = re.compile(rf"{_TEMPORARY}[a-z0-9]+-(\d{{1,10}}-\d+(?:-[0-9a-f]{{8}})?)-")
 _UNOWNED = re.compile(rf"{_TEMPORARY}(mem0|package|plan)-[a-z0-9_]{{8}}$")
 """Names without an owner: folders that are used for minutes, and those of earlier versions."""
+_BESIDE = re.compile(r"\.(\d{1,10}-\d+-[0-9a-f]{8})\.[a-z0-9_]{8}\.tmp")
 _CHECKED: set[Path] = set()
 
 
@@ -49,6 +50,14 @@ def sweep_temporary() -> None:
                 remove(path)
         elif _UNOWNED.match(path.name) and is_abandoned("", path):
             remove(path)
+
+
+def sweep_beside(path: Path) -> None:
+    """Removes what dead processes left in the folder of a user's file, while they wrote there."""
+    for left in path.parent.glob(f".*{SUFFIX}"):
+        owned = _BESIDE.fullmatch(left.name)
+        if owned and is_abandoned(owned[1], left):
+            remove(left)
 
 
 def sweep(folder: Path) -> None:

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from tempfile import mkstemp
+from tempfile import TemporaryDirectory, mkstemp
 from typing import Any
 
 from memeval.errors import StorageError, UserError
-from memeval.process.leftovers import owner
+from memeval.process.leftovers import owner, sweep_beside
 
 DUMP_SUFFIX = ".dump.jsonl"
 MANIFEST = "memory.json"
@@ -173,6 +173,19 @@ def append_whole(descriptor: int, line: bytes, path: Path) -> int:
         raise StorageError(f"{path} can't be written: {error.strerror or error}") from error
 
     return before
+
+
+def temporary_folder(what: str) -> TemporaryDirectory[str]:
+    """A temporary folder, which a later run removes if this process is killed."""
+    return TemporaryDirectory(prefix=f"memeval-{what}-{owner()}-")
+
+
+def folder_beside(path: Path) -> TemporaryDirectory[str]:
+    """A temporary folder beside `path`, as a rename only works within a file system. The next one
+    there removes those of killed processes.
+    """
+    sweep_beside(path)
+    return TemporaryDirectory(prefix=f".{owner()}.", suffix=".tmp", dir=path.parent)
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -3,12 +3,12 @@
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from mlflow import MlflowClient
 
 from memeval.report.stamp import PAGE_FILE, REPORT_FILE
 from memeval.results import CONFIG_FILE, RECORDS_FILE
+from memeval.results.files import temporary_folder
 from memeval.tracking import payload
 
 FILES = (CONFIG_FILE, RECORDS_FILE, REPORT_FILE, PAGE_FILE)
@@ -28,7 +28,7 @@ def log_files(
     client: MlflowClient, run_id: str, folder: Path, files: Iterable[Path], texts: Mapping[str, str]
 ) -> None:
     """Logs files under their paths relative to `folder`, and texts as files with these names."""
-    with TemporaryDirectory(prefix="memeval-") as temporary:
+    with temporary_folder("artifacts") as temporary:
         batch = Path(temporary)
         for path in files:
             copy = batch / path.relative_to(folder)

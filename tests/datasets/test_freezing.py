@@ -6,7 +6,10 @@ import copy
 import json
 import os
 import shlex
+import signal
 import stat
+import subprocess
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -189,6 +192,29 @@ def test_leftovers_of_a_killed_process_with_the_same_id_do_not_block(tmp_path: P
         file.write("whole")
     assert (tmp_path / "new.json").read_text() == "whole"
     assert stat.S_IMODE((tmp_path / "new.json").stat().st_mode) == 0o600
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    code = """
+import os, signal, sys
+from pathlib import Path
+from memeval.datasets.io.new_file import new_file
+with new_file(Path(sys.argv[1])) as file:
+    file.write("half")
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    path = tmp_path / "new.json"
+    killed = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (tmp_path / ".notes-of-2026-abcdef01.abcdefgh.tmp").mkdir()
+    assert len(list(tmp_path.iterdir())) == 2
+
+    with new_file(path) as file:
+        file.write("whole")
+
+    names = sorted(left.name for left in tmp_path.iterdir())
+    assert names == [".notes-of-2026-abcdef01.abcdefgh.tmp", "new.json"]
 
 
 def test_freeze_refuses_a_file_without_questions_or_with_mistakes(tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO
 
 from memeval.errors import UserError
+from memeval.results.files import folder_beside
 from memeval.results.private import open_private
 
 
@@ -20,8 +20,7 @@ def new_file(path: Path) -> Iterator[IO[str]]:
         raise UserError(f"{path} already exists.", "move it away, or name another file")
 
     try:
-        # In the target's folder, because a rename works only within a file system.
-        with TemporaryDirectory(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent) as folder:
+        with folder_beside(path) as folder:
             temporary = Path(folder, path.name)
             # Only its owner should be able to read an export of someone's chats.
             with open(temporary, "w", encoding="utf-8", opener=open_private) as file:

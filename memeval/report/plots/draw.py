@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import RLock
 from typing import Any
 
@@ -38,6 +37,7 @@ from memeval.report.plots.model import (
     named_axis,
     wrap_title,
 )
+from memeval.results.files import temporary_folder
 
 PALE = "#E9E9E9"
 """Colour of grid lines."""
@@ -384,5 +384,5 @@ def warm_up() -> None:
     mark = Mark(0, 0, MarkStyle(INK, "o"), name="a name")
     axis = named_axis(["a", "b"])
     panel = Panel(axis, axis, marks=[mark, replace(mark, x=1)], has_names=True)
-    with TemporaryDirectory(prefix="memeval-") as folder:
+    with temporary_folder("plots") as folder:
         draw(Plot("a title", [[panel]], width=1, height=1), Path(folder) / "plot.png")

@@ -1,6 +1,5 @@
 """The forecast of a sweep before it is run."""
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from msgspec.structs import replace
 
 from memeval.errors import UserError
 from memeval.pipeline.open.called import limits_of
+from memeval.results.files import temporary_folder
 from memeval.runs.forecast.estimate import Estimator
 from memeval.runs.forecast.outlook import Outlook, look_ahead
 from memeval.runs.forecast.totals import Estimate, shortfall
@@ -46,7 +46,7 @@ async def forecast(plan: Plan, *, exact: bool = False) -> Forecast:
     for planned in plan.cells:
         units.add(planned)
 
-    with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
+    with temporary_folder("plan") as folder:
         estimator = Estimator(plan, units, Path(folder))
         estimate = await estimator.estimate(exact=exact)
 
