@@ -66,6 +66,22 @@ def test_every_setting_of_a_model_judge_changes_its_identity(
     assert shown in other.shown and shown not in usual.shown
 
 
+@pytest.mark.parametrize(
+    ("judge", "word", "shown"),
+    [
+        ("longmemeval", "judge.reading=official", "reading=official"),
+        ("beam", "judge.scoring=v1", "scoring=v1"),
+    ],
+)
+def test_how_replies_are_read_and_scored_changes_the_identity(
+    judge: str, word: str, shown: str, endpoint: ScriptedEndpoint
+) -> None:
+    words = (f"dataset=demo_{judge}", f"judge={judge}", *model(endpoint))
+    usual, other = identity(*words), identity(*words, word)
+    assert not is_same_judge(usual, other) and usual.digest != other.digest
+    assert shown in other.shown and shown not in usual.shown
+
+
 @pytest.mark.slow
 def test_text_of_the_judges_prompt_changes_its_identity(
     tmp_path: Path, endpoint: ScriptedEndpoint
