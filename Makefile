@@ -95,6 +95,8 @@ $(LETTA_VENV)/.letta: recipes/letta/requirements.txt | $(BIN)/python
 	touch $@
 
 $(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
+	|| { echo 'memeval needs Python 3.11 to 3.13, and $(PYTHON) is not one. For example:  make PYTHON=python3.13' >&2; exit 2; }
 	@echo "Making a virtual environment in $(VENV) …"
 	command -v $(UV) >/dev/null || { $(PYTHON) -m venv $(VENV)-uv && $(VENV)-uv/bin/pip install --quiet uv==$(UV_VERSION); }
 	$(UV) venv --quiet --python $(PYTHON) $(VENV)
