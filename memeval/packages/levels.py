@@ -30,7 +30,7 @@ from memeval.pipeline.execute.judging import judge_answer
 from memeval.pipeline.execute.rows import is_about
 from memeval.pipeline.open.code import OtherMetrics
 from memeval.pipeline.verify.figures import same_figure
-from memeval.pipeline.verify.sound import FolderCheck, name_ids
+from memeval.pipeline.verify.sound import name_ids, verify_run
 from memeval.results import JudgeIdentity, Record, Texts
 from memeval.results.judge import RECORDED
 from memeval.results.own_prices import FIGURES_CODE
@@ -117,8 +117,7 @@ class _Verifier:
         figures = Level(2)
         with prices_of(self.package):
             for run in self.package.runs:
-                check = FolderCheck(run.folder, brings_prices=True)
-                check.run()
+                check = verify_run(run.folder, brings_prices=True)
                 self.records[run.key] = check.records
                 self.rows[run.key] = RunRows(check)
                 for line in check.problems:

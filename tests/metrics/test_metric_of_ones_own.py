@@ -191,7 +191,7 @@ def test_run_is_sound_where_other_metrics_are_added(
 
     monkeypatch.setattr(registry, "_ADDED", added if is_here else {})
     verified = verify_run(run.folder)
-    assert verified.problems == ()
+    assert verified.problems == []
     lacking = "added metrics (invented_words, letters): they are not installed here"
     assert (lacking in verified.unchecked) is not is_here
     assert not any(level.problems for level in verify_package(package, Checks(data=True)))

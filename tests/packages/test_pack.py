@@ -73,7 +73,7 @@ def test_package_is_read_like_a_home(packed: Packed, runs: list[memeval.Finished
             assert run.read_records() == own.read_records()
             assert run.context("demo-1/q0") == own.context("demo-1/q0")
             verified = verify_run(run.folder)
-            assert (verified.problems, verified.unchecked) == ((), ())
+            assert (verified.problems, verified.unchecked) == ([], [])
 
         assert set(package.environment["runs"]) == {run.key for run in runs}
 
@@ -179,7 +179,7 @@ def test_texts_enter_only_if_the_licence_allows_it(
             records = run.read_records()
             assert all(is_withheld(record.question) for record in records)
             assert run.context(records[0].question_id) is None
-            assert verify_run(run.folder).problems == ()
+            assert verify_run(run.folder).problems == []
 
             answers = [record.hypothesis for record in records]
             (own_run,) = [one for one in runs if one.key == run.key]

@@ -175,7 +175,7 @@ def test_constant_garbage_fails_the_case_until_the_model_is_sound(
     assert summary.metrics["coverage"] == 0 and not summary.valid
     assert summary.metrics["calls/ingest"], "its calls are counted, although nothing came of them"
     assert summary.metrics["tokens/total"]
-    assert verify_run(home / "outputs" / "runs" / summary.run_key).problems == ()
+    assert verify_run(home / "outputs" / "runs" / summary.run_key).problems == []
     assert not manifests(home), "what lost too much is not saved"
 
     endpoint.reply = replies(system, lambda number, body: None)

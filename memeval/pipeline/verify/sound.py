@@ -3,6 +3,8 @@ different key, or are missing. The digests are not signatures. They reveal damag
 edits, but anyone can write new digests.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import re
@@ -11,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from memeval import __version__
 from memeval.config.identity import IdentityInputs, keys, run_key
@@ -61,30 +63,25 @@ MAX_NAMED = 3
 """Maximum ids that a line names; the others are counted."""
 
 
-class Verified(Struct, frozen=True):
-    """Result of checking a run folder."""
+def verify_run(
+    folder: Path, *, brings_prices: bool = False, keeps_rankings: bool = True
+) -> FolderCheck:
+    """Compares a run folder, its rows and its memories with `run.json`. Only reads.
 
-    name: str
-    problems: tuple[str, ...]
-    """Mismatches, one line each."""
-    unchecked: tuple[str, ...]
-    """Parts that could not be compared, with reasons."""
-
-
-def verify_run(folder: Path) -> Verified:
-    """Compares a run folder, its rows and its memories with `run.json`. Only reads."""
-    check = FolderCheck(folder, keeps_rankings=False)
+    With `brings_prices`, the prices in use are the run's own. Without `keeps_rankings`, the rankings
+    of its rows are checked, but not kept in memory.
+    """
+    check = FolderCheck(folder, brings_prices=brings_prices, keeps_rankings=keeps_rankings)
     check.run()
-    return Verified(check.name, tuple(check.problems), tuple(check.unchecked))
+    return check
 
 
 class FolderCheck:
+    """The check of a run folder, and its findings."""
+
     def __init__(
         self, folder: Path, *, brings_prices: bool = False, keeps_rankings: bool = True
     ) -> None:
-        """With `brings_prices`, the prices in use are the run's own. Without `keeps_rankings`, the
-        rankings of its rows are checked, but not kept in memory.
-        """
         self.brings_prices = brings_prices
         self.parse_answer = answer_or_ingest if keeps_rankings else _without_ranking
         self.ingests: list[Ingest] | None = []
@@ -98,9 +95,11 @@ class FolderCheck:
         self.outputs = self.folder.parent.parent
         self.name = ""
         self.problems: list[str] = []
+        """Mismatches, one line each."""
         self.figure_findings: list[str] = []
         """The problems that are about figures, not about files."""
         self.unchecked: list[str] = []
+        """Parts that could not be compared, with reasons."""
 
     def run(self) -> None:
         """Checks everything; a damaged part does not stop the other checks, but without its records
