@@ -18,8 +18,6 @@ from memeval.llm.tokens import count_tokens
 from memeval.records import TOOL_SPEAKER, EvalCase, MemoryChunk, Session, Turn
 from memeval.text.words import BY_CHARACTER
 
-Granularity = GranularityConfig
-"""The way in which a case is cut into chunks."""
 WITH_SPEAKERS = ("session", "round", "event", "turn")
 WORD = re.compile(rf"[{BY_CHARACTER}]|[^\s{BY_CHARACTER}]+")
 

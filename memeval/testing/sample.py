@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from memeval.datasets.granularity import Granularity, chunks
+from memeval.config.schema import GranularityConfig
+from memeval.datasets.granularity import chunks
 from memeval.records import EvalCase, MemoryChunk, Retrieved, Session
 
 _TALKS = {
@@ -59,7 +60,7 @@ def sample_case(case_id: str = "sample", sessions: tuple[str, ...] = tuple(_TALK
 
 
 def sample_chunks(case: EvalCase | None = None, granularity: str = "turn") -> list[MemoryChunk]:
-    return chunks(case or sample_case(), Granularity(granularity))
+    return chunks(case or sample_case(), GranularityConfig(granularity))
 
 
 def turn_ids_of(covering: Iterable[MemoryChunk | Retrieved]) -> set[str]:

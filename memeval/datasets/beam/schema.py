@@ -49,14 +49,12 @@ MARKER = re.compile(r"\s*->->[^\n]*")
 """The marker that gives the position of a user's question in the chat's plan."""
 DATE = re.compile(r"([A-Z][a-z]{2,8})-([0-9]{1,2})-([0-9]{4})")
 
-ChatPosition = int
-
 
 class Chat(Struct):
     """The sessions of a chat, and the irregularities of its file."""
 
     sessions: list[Session] = field(default_factory=list)
-    places: dict[int, list[ChatPosition]] = field(default_factory=dict)
+    places: dict[int, list[int]] = field(default_factory=dict)
     """Positions of the messages by the file's id: several if an id is repeated."""
     irregularities: Counter[str] = field(default_factory=Counter)
     count: int = 0
@@ -135,7 +133,7 @@ def _session(chat: Chat, record: str, batch: Fields, *, cut_markers: bool) -> Se
     return Session(session_id=name, started_at=started_at, turns=tuple(turns))
 
 
-def turn_id(position: ChatPosition) -> str:
+def turn_id(position: int) -> str:
     """The id of the message at a position in its chat, starting at 0."""
     return f"m{position}"
 
