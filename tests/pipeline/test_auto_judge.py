@@ -24,12 +24,7 @@ from memeval.results.judge import JudgeIdentity
 from memeval.runs.compose.config import compose_config
 from memeval.systems.controls.constant import Constant
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
-    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture

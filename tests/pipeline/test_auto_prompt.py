@@ -24,16 +24,11 @@ from memeval.records import AnswerForm, Query, Role, Usage
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
 
+pytestmark = pytest.mark.usefixtures("home")
+
 SYSTEM_TEXT = {
     load_builtin(f"answer_{style}").system: style for style in ("short", "whole", "form", "cot")
 } | {load_builtin("choose").system.partition("\n")[0]: "choose"}
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
-    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
-    return tmp_path
 
 
 @pytest.fixture

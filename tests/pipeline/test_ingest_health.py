@@ -28,6 +28,8 @@ from memeval.runs.compose.config import compose_config
 from memeval.runs.loop import run_loop
 from memeval.systems.asking import ask_for
 
+pytestmark = pytest.mark.usefixtures("home")
+
 ASKED = 2
 WORDS = [
     "dataset=demo",
@@ -58,13 +60,6 @@ GARBAGE = [
 ]
 
 Reply = Callable[[Mapping[str, Any]], str]
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
-    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
-    return tmp_path
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,7 @@ from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.results import JudgeIdentity, is_same_judge
 from memeval.results.fields import read_as
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
-    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ from memeval.report.flags import flags
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
 
+pytestmark = pytest.mark.usefixtures("home")
+
 WIDTH = 48
 SMALL = [
     "dataset=demo",
@@ -29,13 +31,6 @@ SMALL = [
     "granularity=session",
     "tracking=none",
 ]
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
-    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
-    return tmp_path
 
 
 @pytest.fixture
