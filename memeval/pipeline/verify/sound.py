@@ -68,8 +68,8 @@ def verify_run(
 ) -> FolderCheck:
     """Compares a run folder, its rows and its memories with `run.json`. Only reads.
 
-    With `brings_prices`, the prices in use are the run's own. Without `keeps_rankings`, the rankings
-    of its rows are checked, but not kept in memory.
+    With `brings_prices`, the prices in use are the run's own. Without `keeps_rankings`, it checks
+    rankings, but does not keep them in memory.
     """
     check = FolderCheck(folder, brings_prices=brings_prices, keeps_rankings=keeps_rankings)
     check.run()

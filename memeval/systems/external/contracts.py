@@ -1,6 +1,5 @@
 """Contracts of other benchmarks that some memories already support: `system.contract`."""
 
-import hashlib
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from msgspec import Struct, field
 from memeval.metrics.quotation import Quotations, lines_of_turns
 from memeval.records import Finite, format_time
 from memeval.systems.external import wire
+from memeval.text.names import text_digest
 
 Post = Callable[[str, Mapping[str, Any]], Awaitable[wire.Json]]
 Chunk = Mapping[str, Any]
@@ -141,7 +141,7 @@ class AgentMemoryLeaderboard(Contract):
             named = "\0".join([self._user, str(self._ingests), *(chunk["id"] for chunk in batch)])
             yield {
                 # A request that is sent again changes nothing; a session imported again is stored.
-                "request_id": f"add-{hashlib.sha256(named.encode()).hexdigest()[:32]}",
+                "request_id": f"add-{text_digest(named)[:32]}",
                 "messages": list(map(_message, batch)),
                 "user_id": self._user,
                 "session_id": session,

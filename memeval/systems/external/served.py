@@ -3,7 +3,6 @@
 """
 
 import asyncio
-import hashlib
 import logging
 import re
 import time
@@ -46,6 +45,7 @@ from memeval.systems.external import wire
 from memeval.systems.external.conversation_lines import CaseLines
 from memeval.systems.external.server_replies import error_in, reports_no_results
 from memeval.systems.external.service import EstimateService, Service
+from memeval.text.names import text_digest
 from memeval.text.shown import counted, one_line
 
 _log = logging.getLogger(__name__)
@@ -441,5 +441,5 @@ def files_of(words: Sequence[str]) -> tuple[Path, ...]:
 def namespace_of(parts: SystemContext) -> str:
     """The name of a case's memory in one run and repeat. It contains no text of the data set."""
     named = (str(parts.extra.get("origin", "")), parts.case_id, str(parts.seed))
-    digest = hashlib.sha256("\0".join(named).encode("utf-8", "surrogatepass")).hexdigest()
+    digest = text_digest("\0".join(named))
     return f"memeval-{digest[:32]}"

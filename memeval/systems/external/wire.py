@@ -4,7 +4,6 @@ docs/http_memory.openapi.yaml describes them. Replies are read strictly: an inva
 that names it.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,6 +14,7 @@ from msgspec import Meta, Struct
 from memeval.errors import ModelError
 from memeval.llm.reply.body import TokenCount
 from memeval.records import Finite, MemoryChunk, Query, Retrieved, Role, Usage
+from memeval.text.names import text_digest
 from memeval.text.shown import one_line
 from memeval.text.typed import convert, fault_in
 
@@ -108,8 +108,8 @@ class SentIds:
 
     def of(self, kind: str, name: str) -> str:
         """The id under which a session or a chunk is sent."""
-        named = "\0".join((self._namespace, kind, name)).encode("utf-8", "surrogatepass")
-        return f"{kind}-{hashlib.sha256(named).hexdigest()[:16]}"
+        named = "\0".join((self._namespace, kind, name))
+        return f"{kind}-{text_digest(named)[:16]}"
 
 
 def chunk_json(chunk: MemoryChunk, ids: SentIds) -> dict[str, Any]:
