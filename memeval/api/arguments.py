@@ -8,6 +8,7 @@ import inspect
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
@@ -45,6 +46,8 @@ def check_types(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        if "settings" in signature.parameters:
+            check_names(function, kwargs)
         for name, given in signature.bind(*args, **kwargs).arguments.items():
             parameter = signature.parameters[name]
             kinds = _kinds(parameter.annotation, function.__globals__)
@@ -62,6 +65,22 @@ def check_types(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
 
     return call
+
+
+def check_names(function: Callable[..., object], given: Iterable[str]) -> None:
+    """Raises `UserError` for a setting whose name is a misspelt parameter of the function; any
+    other unknown name is refused when the settings are composed.
+    """
+    parameters = inspect.signature(function).parameters
+    for name in given:
+        near = get_close_matches(name, parameters, n=1, cutoff=0.8)
+        if near and name not in parameters:
+            # Imported here: it imports Hydra.
+            from memeval.config.names import known_names
+
+            if name not in known_names():
+                message = f"{function.__name__}: unknown argument '{one_line(name)}'."
+                raise UserError(f"{message} Did you mean: {near[0]}?")
 
 
 def _kinds(annotation: Any, names: dict[str, Any]) -> tuple[Any, ...]:

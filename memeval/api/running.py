@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from memeval.api.arguments import check_names
 from memeval.api.finished import FinishedRun
 from memeval.api.overrides import as_overrides, check_words
 from memeval.api.threads import await_thread, composing, in_thread
@@ -28,6 +29,7 @@ def run(*overrides: str, progress: bool = True, **settings: Any) -> FinishedRun:
     has its own loop and thread. Raises `UserError` for settings that can't be run or make several
     runs, `WorldError` if the disk or the tracking store can't be written.
     """
+    check_names(run, settings)
     words = single_run_words(overrides, settings)
     return in_thread(partial(run_here, words, progress=progress))
 
@@ -39,6 +41,7 @@ async def arun(*overrides: str, progress: bool = True, **settings: Any) -> Finis
     Cancelling it ends the run as a first Ctrl-C does: model calls in progress finish, and the same
     call continues it.
     """
+    check_names(arun, settings)
     words = single_run_words(overrides, settings)
     return await await_thread(partial(run_here, words, progress=progress))
 

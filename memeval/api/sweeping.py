@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memeval.api.arguments import check_types
+from memeval.api.arguments import check_names, check_types
 from memeval.api.comparing import Comparisons
 from memeval.api.finished import FinishedRun
 from memeval.api.notebook import LONGEST_LINE, Table, first_lines, list_html, runs_html
@@ -158,6 +158,7 @@ def sweep(
     others can't be run. `progress=False` prints nothing. Raises `UserError` if a run can't be made,
     `WorldError` if the disk can't be written; a run that fails is in `failures`.
     """
+    check_names(sweep, settings)
     words = _words(overrides, settings)
     work = partial(_sweep, words, progress=progress, keep_going=keep_going)
     return in_thread(work)
@@ -169,6 +170,7 @@ async def asweep(
     """Awaitable `sweep`: other tasks of the event loop continue. Cancelling it ends the sweep as a
     first Ctrl-C does: model calls in progress finish, and the same call continues it.
     """
+    check_names(asweep, settings)
     words = _words(overrides, settings)
     work = partial(_sweep, words, progress=progress, keep_going=keep_going)
     return await await_thread(work)
@@ -180,6 +182,7 @@ def plan(*overrides: str, exact: bool = False, **settings: Any) -> Forecast:
 
     `exact` composes every open question. Raises `UserError` if a run can't be made.
     """
+    check_names(plan, settings)
     words = _words(overrides, settings)
 
     def work() -> Forecast:

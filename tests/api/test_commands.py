@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -200,3 +201,18 @@ def test_a_forked_process_publishes_its_own_runs(swept: memeval.Sweep) -> None:
         os._exit(1)
 
     assert os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: memeval.run(progres=False), "run: unknown argument 'progres'. Did you mean: prog"),
+        (lambda: memeval.sweep(keepgoing=True), "sweep: .* Did you mean: keep_going"),
+        (lambda: memeval.plan(exakt=True), "plan: .* Did you mean: exact"),
+        (lambda: memeval.evaluate("a.jsonl", ansers="b"), "evaluate: .* Did you mean: answers"),
+        (lambda: memeval.run(sytem="bm25"), "unknown field or group 'sytem'. Did you mean: system"),
+    ],
+)
+def test_misspelt_argument_names_the_nearest_one(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        call()
