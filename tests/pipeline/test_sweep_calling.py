@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import signal
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -219,6 +220,15 @@ def test_case_stopped_before_it_begins_is_reported_as_failed() -> None:
 
     asyncio.run(serve())
     assert [message[:2] for message in sent] == [(7, "failed")]
+
+
+def test_command_does_not_wait_for_a_loop_that_could_not_begin() -> None:
+    server = OrderServer(UnitComputer({}, 1), lambda message: None)
+    ordering = threading.Thread(target=server.order, args=(END,), daemon=True)
+    ordering.start()
+    server.close()
+    ordering.join(60.0)
+    assert not ordering.is_alive()
 
 
 @pytest.mark.slow

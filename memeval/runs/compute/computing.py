@@ -4,7 +4,7 @@ import asyncio
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
@@ -146,9 +146,13 @@ class OrderServer:
         self._finishing: asyncio.Task[None] | None = None
 
     def order(self, order: Any) -> None:
-        """Passes on a command from another thread; the first one waits for `serve`."""
-        with suppress(RuntimeError):  # the loop is closed already
+        """Passes on a command from another thread; the first one waits for `serve` or `close`."""
+        with suppress(RuntimeError, CancelledError):  # the loop is closed, or never began
             self._loop.result().call_soon_threadsafe(self._orders.put_nowait, order)
+
+    def close(self) -> None:
+        """Ends the waits of commands, in case `serve` could not begin."""
+        self._loop.cancel()
 
     async def serve(self) -> None:
         """Works until the command to end."""

@@ -59,4 +59,5 @@ class Computer:
         try:
             run_loop(self.server.serve())
         finally:
+            self.server.close()
             self._send(None)
