@@ -219,10 +219,13 @@ def refusal(comparison: Comparison) -> UserError:
 
     if NoteKind.DATA in kinds and kinds <= OF_VERSIONS:
         others.append(
-            "to compare the questions that have the same words in both versions:  --common"
+            "to compare the questions that have the same words in both versions:  --common "
+            "(in Python: common=True)"
         )
 
-    others.append("to compare them anyway:  --force (every table will mention it)")
+    others.append(
+        "to compare them anyway:  --force (in Python: force=True; every table will mention it)"
+    )
     return UserError(message, *others)
 
 

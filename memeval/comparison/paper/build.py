@@ -250,7 +250,10 @@ def _refuse_other_protocols(comparison: Comparison) -> None:
     if others:
         first, *more = refusal_lines(replace(comparison, refusals=tuple(others)))
         if all(refused.can_be_forced for refused in others):
-            more.append("to show them in one column:  --force (the table will mention it)")
+            more.append(
+                "to show them in one column:  --force (in Python: force=True; the table will "
+                "mention it)"
+            )
 
         raise UserError(f"{comparison.metric}: {first}", *more)
 
