@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import pickle
 import signal
 import warnings
 from collections.abc import Callable
@@ -141,6 +142,8 @@ def test_gate_fails_a_run_worse_than_its_baseline(swept: memeval.Sweep, tmp_path
     worse = memeval.gate(no_memory, baseline)
     assert worse.status == 1
     assert repr(worse).startswith("Worse than the baseline: −")
+    # As joblib, Ray and caches of notebooks do.
+    assert pickle.loads(pickle.dumps(worse)) == worse
     with pytest.raises(UserError, match="between 0 and 100 points"):
         memeval.gate(bm25, baseline, margin=-1)
 

@@ -20,6 +20,7 @@ from memeval.comparison.sentences import detection_limit, with_interval, with_un
 from memeval.comparison.words import NO_WIDTH
 from memeval.metrics.formats import NONE, count, dollars, figure, probability
 from memeval.metrics.metric import POINTS, Metric
+from memeval.metrics.registry import metric_named
 from memeval.report.escaping import inline
 from memeval.report.junit import JunitCase, as_junit
 from memeval.report.tables import table
@@ -50,6 +51,10 @@ class Gate:
 
     def __repr__(self) -> str:
         return self.sentence
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By the metric's name: its functions can't be pickled.
+        return _gate_of, (self.run, self.baseline, self.metric.name, self.rules, self.result)
 
     @property
     def status(self) -> int:
@@ -200,6 +205,12 @@ class Gate:
         }
         redacted: dict[str, Any] = redacted_in(content)
         return redacted
+
+
+def _gate_of(
+    run: Run, baseline: Baseline, metric: str, rules: GateRules, result: GateResult
+) -> Gate:
+    return Gate(run, baseline, metric_named(metric), rules, result)
 
 
 def headline(result: GateResult, baseline: Baseline) -> str:
