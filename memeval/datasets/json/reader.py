@@ -45,6 +45,8 @@ META = "meta"
 DRAFTED, ACCEPTED, REJECTED = "drafted", "accepted", "rejected"
 """Statuses of a question that a model proposed. A question without a status is the user's own."""
 
+EXPORTS = (".csv", ".tsv", ".xlsx", ".zip")
+"""Endings of files that `data import` reads."""
 NOT_PLAIN = re.compile(r"[^\w .-]+")
 LONGEST_NAME = 60
 
@@ -185,7 +187,7 @@ class OwnReader(Struct, dict=True):
 
     def values(self) -> Iterator[tuple[str, Any]]:
         """Each case with its place in the file."""
-        if not self.path.is_file():
+        if not self.path.is_file() or self.path.suffix.lower() in EXPORTS:
             raise UserError(
                 f"{self.path} is not a file of dataset=json.",
                 "make one:  python -m memeval data import",
