@@ -323,7 +323,7 @@ def test_text_of_a_tool_that_declares_a_string_is_read_as_that_of_any_other(
 @pytest.mark.parametrize(
     ("returned", "settings", "message"),
     [
-        ("no JSON", {"results": "found"}, "text that is not JSON"),
+        ("no JSON", {"results": "found"}, "text that is not JSON (system.results): no JSON"),
         (
             '{"a": [1]}',
             {"results": "found"},

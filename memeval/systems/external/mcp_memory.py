@@ -377,10 +377,12 @@ def content_of(reply: ToolReply, option: str) -> Any:
     if reply.structured is not None:
         return reply.structured
 
+    text = "".join(reply.texts)
     try:
-        return json.loads("".join(reply.texts))
+        return json.loads(text)
     except (ValueError, RecursionError):
-        raise ModelError(f"the tool returned text that is not JSON ({option})") from None
+        shown = one_line(text, 100)
+        raise ModelError(f"the tool returned text that is not JSON ({option}): {shown}") from None
 
 
 def _shown(content: Any) -> str:
