@@ -22,7 +22,7 @@ from memeval.packages.form import PackageManifest, entry_of, manifest_bytes, pac
 from memeval.pipeline.verify.sound import recorded_keys
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RUN_FILE, RunSummary, texts_file
 from memeval.results.fields import read_as
-from memeval.results.files import reading, temporary_folder
+from memeval.results.files import reading, temporary_folder, writing
 from memeval.results.private import make_folder, open_private
 from memeval.results.run import Run
 from memeval.text.shown import one_line
@@ -59,7 +59,8 @@ class Package(Struct, frozen=True):
 def open_package(path: str | Path) -> Iterator[Package]:
     """Unpacks a package to a folder that is removed at the end.
 
-    Raises `UserError` for a file that is not a package, or is damaged.
+    Raises `UserError` for a file that is not a package, or is damaged, and `StorageError` if it
+    can't be unpacked here.
     """
     with temporary_folder("package") as folder:
         yield unpack_to(Path(path), Path(folder))
@@ -68,7 +69,8 @@ def open_package(path: str | Path) -> Iterator[Package]:
 def unpack_to(path: Path, folder: Path) -> Package:
     """Unpacks a package to an empty folder, comparing each entry with the manifest.
 
-    Raises `UserError` naming the file and the mistake.
+    Raises `UserError` naming the file and the mistake, and `StorageError` if the folder can't be
+    written: that is not a fault of the package.
     """
     with _open_archive(path) as archive:
         content = _read_entry(archive, form.MANIFEST)
@@ -76,8 +78,9 @@ def unpack_to(path: Path, folder: Path) -> Package:
         _check_list(path, archive, manifest)
         # First under their names in the package: only entries with the right digest are read.
         raw = folder / "package"
-        for name in manifest.entries:
-            _extract(path, archive, name, raw / name, manifest)
+        with writing(folder):
+            for name in manifest.entries:
+                _extract(path, archive, name, raw / name, manifest)
 
         is_signed = form.SIGNATURE in archive.namelist()
         signature = _read_entry(archive, form.SIGNATURE) if is_signed else None
@@ -87,7 +90,9 @@ def unpack_to(path: Path, folder: Path) -> Package:
         register = _read_object(path, raw / form.REGISTER, form.REGISTER)
 
     environment = _read_object(path, raw / form.ENVIRONMENT, form.ENVIRONMENT)
-    runs = tuple(_lay_out(path, raw, folder, key) for key in manifest.runs)
+    with writing(folder):
+        runs = tuple(_lay_out(path, raw, folder, key) for key in manifest.runs)
+
     return Package(
         path=path,
         folder=folder,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import random
 import re
 import shutil
 import subprocess
+import tempfile
 import warnings
 import zipfile
 from collections import Counter
@@ -26,7 +29,7 @@ import memeval
 from memeval.api.again import answer_again, judge_again
 from memeval.cli.main import run_command
 from memeval.comparison.build import compare_runs
-from memeval.errors import UserError
+from memeval.errors import StorageError, UserError
 from memeval.judges.lexical import KeywordJudge
 from memeval.metrics.registry import metric_named
 from memeval.packages import open_package
@@ -1160,3 +1163,19 @@ def test_registration_is_compared_with_the_packed_runs(
 
     file.write_text(file.read_text().replace("higher", "lower"))
     assert run_command(["pack", *keys, "--register", str(file), "-o", str(path)]) == 2
+
+
+def test_a_full_disk_is_not_a_problem_of_the_package(
+    packed: Packed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, flags: int) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("memeval.packages.read.open_private", refuse)
+        with pytest.raises(StorageError, match="can't be written: No space left on device"):
+            list(verify_package(packed.path))
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(StorageError, match="the temporary folder can't be written: No such file"):
+        list(verify_package(packed.path))
