@@ -100,8 +100,10 @@ def pack(
     entries: dict[str, Content] = {form.MANIFEST: content}
     if key_file is not None:
         entries[form.SIGNATURE] = sign(content, key_file)
+    entries |= writer.ordered_entries()
+    _check_sizes(entries)
     with writing(path):
-        _write(path, entries | writer.ordered_entries())
+        _write(path, entries)
 
     return Packed(path=path, id=package_id(content), manifest=manifest, runs=tuple(ordered))
 
@@ -339,6 +341,24 @@ def _cleaned(cleaner: Cleaner, row: Json) -> Json:
         cleaned[name] = clean(value)
 
     return cleaned
+
+
+def _check_sizes(entries: Mapping[str, Content]) -> None:
+    """Raises `UserError` for entries that make a package too large to be opened."""
+    sizes = {name: len(content) for name, content in entries.items()}
+    largest = max(sizes, key=sizes.__getitem__)
+    limits = [
+        (f"{largest} has", sizes[largest], form.LARGEST_ENTRY, "bytes"),
+        ("its entries have", sum(sizes.values()), form.LARGEST, "bytes"),
+        ("it has", len(sizes), form.MAX_ENTRIES, "entries"),
+    ]
+    for what, size, limit, unit in limits:
+        if size > limit:
+            raise UserError(
+                f"the package would be too large to be opened: {what} {size:,} {unit}, "
+                f"more than {limit:,}",
+                "pack fewer runs together, or runs with fewer questions",
+            )
 
 
 def _write(path: Path, entries: Mapping[str, Content]) -> None:

@@ -20,7 +20,7 @@ import memeval
 from memeval.cli.main import run_command
 from memeval.datasets.registry import dataset_info
 from memeval.errors import StorageError, UserError
-from memeval.packages import is_withheld, open_package
+from memeval.packages import form, is_withheld, open_package
 from memeval.packages.cleaning import Cleaner
 from memeval.packages.export import terms
 from memeval.packages.facts import environment_facts
@@ -351,3 +351,17 @@ def test_environment_names_the_models_that_replies_named(runs: list[memeval.Fini
     assert "reported" not in model
     (model,) = environment_facts(runs[0].summary, [row, switched])["models"]
     assert model["reported"] == ["m-2"]
+
+
+@pytest.mark.parametrize("limit", ["LARGEST_ENTRY", "LARGEST", "MAX_ENTRIES"])
+def test_a_package_that_nobody_could_open_is_not_written(
+    limit: str,
+    runs: list[memeval.FinishedRun],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(form, limit, 10)
+    with pytest.raises(UserError, match=r"too large to be opened: .* more than 10$"):
+        pack(runs, tmp_path / "large.memeval")
+
+    assert list(tmp_path.iterdir()) == []
