@@ -1,6 +1,5 @@
 """Writes and checks result files: atomically, one row per line, with digests that reveal damage."""
 
-import errno
 import hashlib
 import json
 import os
@@ -163,10 +162,9 @@ def append_whole(descriptor: int, line: bytes, path: Path) -> int:
     """
     before = os.fstat(descriptor).st_size
     try:
-        # If the disk is almost full, only the beginning of a line may be written.
-        written = os.write(descriptor, line)
-        if written < len(line):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        # At a limit, only the beginning is written; writing the rest fails with the reason.
+        while line:
+            line = line[os.write(descriptor, line) :]
     except OSError as error:
         # A partial line would corrupt the next appended row.
         os.ftruncate(descriptor, before)
@@ -176,8 +174,12 @@ def append_whole(descriptor: int, line: bytes, path: Path) -> int:
 
 
 def temporary_folder(what: str) -> TemporaryDirectory[str]:
-    """A temporary folder, which a later run removes if this process is killed."""
-    return TemporaryDirectory(prefix=f"memeval-{what}-{owner()}-")
+    """A temporary folder, which a later run removes if this process is killed.
+
+    Raises `StorageError` if none can be made.
+    """
+    with writing("the temporary folder"):
+        return TemporaryDirectory(prefix=f"memeval-{what}-{owner()}-")
 
 
 def folder_beside(path: Path) -> TemporaryDirectory[str]:

@@ -30,6 +30,7 @@ from memeval.results import (
     unsealed,
     write_atomically,
 )
+from memeval.results.files import append_whole
 from memeval.results.private import make_folder
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import RowStore, read_row_file, read_rows, sealed_line
@@ -463,3 +464,25 @@ def test_a_file_of_rankings_is_read_without_a_copy_of_it(tmp_path: Path) -> None
 
     assert len(rows.rows) == 100
     assert peak < file.stat().st_size
+
+
+def test_the_reason_for_half_a_line_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    write, lines = os.write, [b"a line\n", b"another\n"]
+    append_whole(descriptor, lines[0], file)
+
+    def write_to_limit(number: int, line: bytes) -> int:
+        if line != lines[1]:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+        return write(number, line[:4])
+
+    monkeypatch.setattr(os, "write", write_to_limit)
+    with pytest.raises(StorageError, match="File too large"):
+        append_whole(descriptor, lines[1], file)
+
+    os.close(descriptor)
+    assert file.read_bytes() == lines[0]
