@@ -388,17 +388,26 @@ def test_labels_of_another_run_use_the_verdicts_of_that_run(home: Path, command:
     assert status == 2 and "line 5: 'c0/q0' is labelled twice" in err
 
 
+def test_answers_that_do_not_count_for_the_accuracy_are_not_corrected(home: Path) -> None:
+    run = made_run(home / "outputs" / "runs", "own", {"c0/q0": [1.0], "c0/q1": [0.0]})
+    counting, other = run.summary.categories
+    categories = (counting, replace(other, headline=False))
+    answers = scored_answers(Run(run.folder, replace(run.summary, categories=categories)))
+    assert [answer.question_id for answer in answers] == ["c0/q0"]
+
+
 @pytest.mark.parametrize("start", ["", "\ufeff", "\n"])
 @pytest.mark.parametrize(("delimiter", "end"), [(",", "\n"), (";", "\r\n")])
 def test_tables_of_labels_are_read_as_spreadsheets_write_them(
     tmp_path: Path, start: str, delimiter: str, end: str
 ) -> None:
-    lines = ["question_id,label,,", "q0,right,,", ",,,", '"q\n1",,,', "q2,WRONG,,", ""]
-    text = start + end.join(lines).replace(",", delimiter)
+    rows_as_text = ["q0,right,,", ",,,", '"q\n1",,,', "'q2,WRONG,,", "'=q3,right,,"]
+    text = start + end.join(["question_id,label,,", *rows_as_text, ""]).replace(",", delimiter)
     path = tmp_path / "labels.csv"
     path.write_text(text, encoding="utf-8", newline="")
     rows = [(row.question_id, row.label) for row in read_labels(path)]
-    assert rows == [("q0", True), ("q\n1", None), ("q2", False)]
+    # Only an apostrophe before what would be a formula is not part of the id.
+    assert rows == [("q0", True), ("q\n1", None), ("'q2", False), ("=q3", True)]
 
 
 def test_labelling_is_saved_and_resumed(home: Path, command: Command, monkeypatch: Any) -> None:
