@@ -163,6 +163,10 @@ def test_must_pass_question_that_gets_worse_fails(tmp_path: Path) -> None:
     # A question that was already wrong in the baseline must only be no worse.
     assert judged(baseline_from(one_less, NAMED), one_less).outcome is GateOutcome.UNCHANGED
     assert judged(baseline_from(good, NAMED), good).outcome is GateOutcome.UNCHANGED
+    # One without a score in the baseline must be right.
+    unscored = made_run(tmp_path / "unscored", "unscored", {**example("A"), NAMED: [None]})
+    assert judged(baseline_from(unscored, NAMED), good).outcome is GateOutcome.UNCHANGED
+    assert judged(baseline_from(unscored, NAMED), one_less).outcome is GateOutcome.MUST_PASS
 
 
 def test_bless_refuses_a_run_without_a_must_pass_question(tmp_path: Path) -> None:
