@@ -254,6 +254,11 @@ def test_recall_is_comparable_only_if_the_whole_configuration_matches(
 def test_source_without_categories_is_compared_with_the_questions_that_count() -> None:
     (match,) = match_claim(claim(categories=None), run())
     assert (match.own, match.verdict) == (pytest.approx(50.0), "comparable")
+    # A recall covers those that don't count as well.
+    settings = {"system": "rag", "top_k": "7"}
+    every = claim("recall_at_5", categories=None, questions=44, settings=settings)
+    (match,) = match_claim(every, run())
+    assert (match.own, match.verdict) == (40.0, "comparable")
 
 
 def test_same_number_of_questions_in_other_categories_is_not_comparable() -> None:
