@@ -201,6 +201,12 @@ def test_different_answering_models_as_judges_give_a_hint(
     assert ("set llm.judge.model for both" in text) is hinted
 
 
+def test_questions_that_a_run_got_wrong_have_no_comparable_f1(tmp_path: Path) -> None:
+    of_wrong = made_run(tmp_path, "B", example("B"), tags={"only": "wrong:abc"})
+    (refusal,) = compared([made_run(tmp_path, "A", example("A")), of_wrong], "f1").refusals
+    assert [note.kind for note in refusal.notes] == ["only"]
+
+
 def test_a_run_that_found_nothing_is_not_compared(tmp_path: Path) -> None:
     tags = {"nothing_found": "true"}
     runs = [
@@ -611,6 +617,15 @@ def test_costs_under_other_prices_are_not_compared(tmp_path: Path) -> None:
     text = refusal.notes[0].text
     assert text.startswith("before ") and "has other prices than those in force" in text
     assert not compare_runs(runs, metric_named("tokens")).refusals
+
+    # The refusal is the same if the model has no price here.
+    members = {"usage": (replace(usage, model="own"),)}
+    both = [
+        made_run(tmp_path, name, strong(10, 2), tags=tags, of_records=members)
+        for name in ("first", "second")
+    ]
+    (refusal,) = compare_runs(both, metric_named("cost")).refusals
+    assert "prices" in [note.kind for note in refusal.notes]
 
 
 def test_metrics_of_every_kind_are_read(tmp_path: Path) -> None:
