@@ -22,7 +22,7 @@ from ports import free_port
 
 from memeval.process.environment import count_cores
 from memeval.runs.compute import workers
-from memeval.runs.compute.computing import END, STOP, WORK, OrderServer, UnitComputer
+from memeval.runs.compute.computing import END, STOP, WORK, CommandServer, UnitComputer
 
 HERE = Path(__file__).parent
 LIMIT = 4
@@ -208,13 +208,13 @@ def test_sweep_with_a_budget_makes_exactly_its_calls(memeval: Command) -> None:
 
 def test_case_stopped_before_it_begins_is_reported_as_failed() -> None:
     sent: list[Any] = []
-    server = OrderServer(UnitComputer({}, 1), sent.append)
+    server = CommandServer(UnitComputer({}, 1), sent.append)
 
     async def serve() -> None:
         serving = asyncio.ensure_future(server.serve())
         await asyncio.sleep(0)
-        for order in (WORK, 7, SimpleNamespace(cell=0)), (STOP, 7, None), END:
-            server.order(order)
+        for command in (WORK, 7, SimpleNamespace(cell=0)), (STOP, 7, None), END:
+            server.enqueue(command)
 
         await serving
 

@@ -134,21 +134,21 @@ class UnitComputer:
             del self._runs[number], self._under_way[number]
 
 
-class OrderServer:
+class CommandServer:
     """Executes the commands of the process of the sweep."""
 
     def __init__(self, units: UnitComputer, send: Callable[[Any], object]) -> None:
         """`send` sends a message to the process of the sweep."""
         self._units, self._send = units, send
         self._loop: Future[asyncio.AbstractEventLoop] = Future()
-        self._orders: asyncio.Queue[Any] = asyncio.Queue()
+        self._commands: asyncio.Queue[Any] = asyncio.Queue()
         self._tasks: dict[int, asyncio.Task[tuple[str, Any]]] = {}
         self._finishing: asyncio.Task[None] | None = None
 
-    def order(self, order: Any) -> None:
+    def enqueue(self, command: Any) -> None:
         """Passes on a command from another thread; the first one waits for `serve` or `close`."""
         with suppress(RuntimeError, CancelledError):  # the loop is closed, or never began
-            self._loop.result().call_soon_threadsafe(self._orders.put_nowait, order)
+            self._loop.result().call_soon_threadsafe(self._commands.put_nowait, command)
 
     def close(self) -> None:
         """Ends the waits of commands, in case `serve` could not begin."""
@@ -159,8 +159,8 @@ class OrderServer:
         self._loop.set_result(asyncio.get_running_loop())
         reporting = asyncio.create_task(self._report())
 
-        while (order := await self._orders.get()) is not END:
-            kind, number, content = order
+        while (command := await self._commands.get()) is not END:
+            kind, number, content = command
             if kind == WORK:
                 self._begin(number, content)
             elif kind == SHARE:

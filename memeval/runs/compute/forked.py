@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from memeval.pipeline.open.cell import Cell
 from memeval.process import started
-from memeval.runs.compute.computing import END, ENDING_S, OrderServer, UnitComputer
+from memeval.runs.compute.computing import END, ENDING_S, CommandServer, UnitComputer
 from memeval.runs.interrupt import JOB_SIGNALS
 from memeval.runs.loop import run_loop
 
@@ -79,7 +79,7 @@ def _become_worker(connection: Connection, cells: Mapping[int, Cell], callers: i
 
     status = 1
     with suppress(BaseException):  # the other side sees that this process has ended
-        server = OrderServer(UnitComputer(cells, callers), send)
+        server = CommandServer(UnitComputer(cells, callers), send)
         # In a thread, which sees `END` even while a system blocks the event loop.
         threading.Thread(target=_read, args=(connection, server), daemon=True).start()
         run_loop(server.serve())
@@ -92,18 +92,18 @@ def _become_worker(connection: Connection, cells: Mapping[int, Cell], callers: i
     os._exit(status)
 
 
-def _read(connection: Connection, server: OrderServer) -> None:
+def _read(connection: Connection, server: CommandServer) -> None:
     """Passes commands on; ends the process `ENDING_S` seconds after `END`, even if a system
     hangs."""
-    order: Any
+    command: Any
     while True:
         try:
-            order = pickle.loads(connection.recv_bytes())
+            command = pickle.loads(connection.recv_bytes())
         except (OSError, EOFError):
-            order = END
+            command = END
 
-        server.order(order)
-        if order is END:
+        server.enqueue(command)
+        if command is END:
             break
 
     time.sleep(ENDING_S)

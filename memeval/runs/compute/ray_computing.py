@@ -11,7 +11,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import figures_code
 from memeval.process.environment import private_umask, set_environment
 from memeval.results.own_prices import without_prices
-from memeval.runs.compute.computing import OrderServer, UnitComputer
+from memeval.runs.compute.computing import CommandServer, UnitComputer
 from memeval.runs.display.terminal import guard
 from memeval.runs.loop import run_loop
 
@@ -36,7 +36,7 @@ class Computer:
         self._start: Start = pickle.loads(content)
         units = UnitComputer(self._start.cells, self._start.processes)
         units.share(self._start.processes, position)
-        self.server, self._send = OrderServer(units, send), send
+        self.server, self._send = CommandServer(units, send), send
         # From here on this is a memeval process, whose output contains no secrets.
         set_environment()
         guard()

@@ -74,9 +74,9 @@ class Worker:
         threading.Thread(target=self._computer.serve, daemon=True).start()
         return _begin_reply()
 
-    async def order(self, order: Any) -> None:
+    async def enqueue(self, command: Any) -> None:
         """Passes on a command of the sweep's process."""
-        self._computer.server.order(order)
+        self._computer.server.enqueue(command)
 
     async def messages(self) -> AsyncIterator[list[Any]]:
         """Yields the messages to the sweep's process as soon as there are any, until it ends."""

@@ -158,8 +158,8 @@ class _RayWorker(RemoteWorker):
         self._actor, self._ahead_s = actor, ahead_s
         self._receiving = _task(self._receive())
 
-    def send(self, order: Any) -> None:
-        self._actor.order.remote(order)
+    def send(self, command: Any) -> None:
+        self._actor.enqueue.remote(command)
 
     def note(self, state: State) -> None:
         """Stores the worker's state, with times converted to this process's clock."""

@@ -90,7 +90,7 @@ class RemoteWorker(ABC):
         return len(self._units)
 
     @abstractmethod
-    def send(self, order: Any) -> None:
+    def send(self, command: Any) -> None:
         """Sends a command; does nothing if the process is gone."""
 
     @abstractmethod

@@ -275,9 +275,9 @@ class _ForkedWorker(RemoteWorker):
         if self._shared != before:
             self.send((SHARE, 0, self._shared))
 
-    def send(self, order: Any) -> None:
+    def send(self, command: Any) -> None:
         with suppress(OSError):  # the process is gone, which `_read` notices
-            self._connection.send_bytes(pickle.dumps(order, pickle.HIGHEST_PROTOCOL))
+            self._connection.send_bytes(pickle.dumps(command, pickle.HIGHEST_PROTOCOL))
 
     def _read(self) -> None:
         try:
