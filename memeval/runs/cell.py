@@ -63,7 +63,7 @@ def run_plan(
         if workers is not None:
             workers.close()
 
-    return publishing.ends
+    return publishing.outcomes
 
 
 class _Unlisted(Invocation, frozen=True):
@@ -96,7 +96,7 @@ def run_alone(
     def start(plan: Plan) -> ComputePool | None:
         return start_callers(plan) if make_run is CellRun and processes == 1 else None
 
-    ends = run_plan(
+    outcomes = run_plan(
         Plan([PlannedCell(number, cell, before)]),
         invocation or _Unlisted(Path()),
         start,
@@ -105,4 +105,4 @@ def run_alone(
         make_run=make_run,
         processes=processes,
     )
-    return ends[number]
+    return outcomes[number]

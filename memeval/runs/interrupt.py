@@ -19,7 +19,7 @@ KEYS_THREAD = "memeval-keys"
 """Name of the thread that waits for Ctrl-C; it holds no lock."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 JOB_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)
-"""One of them tells a job of submitit that its time is over, or that it is preempted."""
+"""submitit receives one of them when its job runs out of time or is preempted."""
 TOGETHER_S = 1.0
 """SIGTERM and SIGHUP count once within this time: `timeout`, batch systems and shells send them to
 the process and to its group.
@@ -34,7 +34,7 @@ KEEP_NOTHING = frozenset(
 )
 """Commands without work that they could continue."""
 DISCARD = "memeval-discard"
-"""Name of the threads that delete a system's data on a server: they are waited for."""
+"""Name of the threads that delete a system's data on a server: `leave` waits for them."""
 
 
 class _Keys:
@@ -168,10 +168,10 @@ def listening() -> Iterator[None]:
     keys = _keys = _Keys()
     reader, writer = os.pipe()
     os.set_blocking(writer, False)  # `set_wakeup_fd` requires it
-    ours = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    handled = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     # submitit's handler would raise wherever the job is, even in the middle of an answer.
-    ours += [number for number in JOB_SIGNALS if _is_of("submitit.", number)]
-    before = {number: signal.signal(number, keys.handle) for number in ours}
+    handled += [number for number in JOB_SIGNALS if _handler_is_from("submitit.", number)]
+    before = {number: signal.signal(number, keys.handle) for number in handled}
     wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     # Without the thread, Ctrl-C waits for the end of a call into C.
     _start(keys.watch, reader, name=KEYS_THREAD)
@@ -196,34 +196,36 @@ def listening() -> Iterator[None]:
             _keys = None
 
 
-def _is_of(package: str, number: signal.Signals) -> bool:
+def _handler_is_from(package: str, number: signal.Signals) -> bool:
     return str(getattr(signal.getsignal(number), "__module__", "")).startswith(package)
 
 
-def _forget() -> None:
+def _reset_in_child() -> None:
     """In a process that a system forked: SIGTERM ends it, as a pool of processes expects, and its
     signals don't count as its parent's.
     """
-    if _is_of("memeval.", signal.SIGTERM):
+    if _handler_is_from("memeval.", signal.SIGTERM):
         signal.set_wakeup_fd(-1)
         for number in (*SIGNALS, *JOB_SIGNALS):
             # The job's signals are the system's own, unless memeval took them from submitit.
-            if number in SIGNALS or _is_of("memeval.", number):
+            if number in SIGNALS or _handler_is_from("memeval.", number):
                 signal.signal(number, signal.SIG_DFL)
 
-    _release()
+    _unblock_signals()
 
 
-def _hold() -> None:
+def _block_signals() -> None:
     _thread_state.mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
-def _release() -> None:
+def _unblock_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, _thread_state.mask)
 
 
-# Blocked meanwhile: Python drops the signals that a new process gets before it runs `_forget`.
-os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_forget)
+# Blocked meanwhile: Python drops signals that a new process gets before it runs `_reset_in_child`.
+os.register_at_fork(
+    before=_block_signals, after_in_parent=_unblock_signals, after_in_child=_reset_in_child
+)
 
 
 def exit_status() -> int:
@@ -242,7 +244,7 @@ def report_waiting() -> None:
 
 
 def end_now() -> None:
-    """Ends the process immediately. Rows are on disk already; the publisher ends on its own."""
+    """Ends the process immediately. Rows are already on disk; the publisher ends on its own."""
     left = describe_left("".join(sys.argv[1:2]), all_under_way=True)
     say(f"\nmemeval: stopped immediately{left}")
     os._exit(exit_status())

@@ -40,20 +40,21 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(_report_in_a_line)
     task = loop.create_task(main)
-    ending: list[asyncio.Task[None]] = []
+    # Kept here: the loop itself holds only a weak reference to a task.
+    finishing: list[asyncio.Task[None]] = []
     interrupted = False
 
-    def end(finish: Finish) -> None:
+    def interrupt(finish: Finish) -> None:
         nonlocal interrupted
         interrupted = True
         # Called directly, it would not wake a loop that sleeps until its next event.
-        loop.call_soon_threadsafe(begin_to_end, finish)
+        loop.call_soon_threadsafe(start_finishing, finish)
 
-    def begin_to_end(finish: Finish) -> None:
-        ending.append(loop.create_task(_finish_calls(task, finish)))
+    def start_finishing(finish: Finish) -> None:
+        finishing.append(loop.create_task(_finish_calls(task, finish)))
 
-    by_keys = partial(end, _finish_all)
-    by_switch = partial(end, partial(in_flight.finish_part, loop))
+    by_keys = partial(interrupt, _finish_all)
+    by_switch = partial(interrupt, partial(in_flight.finish_part, loop))
     map_large_blocks()
     try:
         asyncio.set_event_loop(loop)

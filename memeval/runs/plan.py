@@ -102,8 +102,8 @@ class Plan(Struct, frozen=True):
         if not count:
             return None
 
-        these = counted(count, "of these runs is", plural="of these runs are")
-        return f"{these} the same as another run: the varied settings have no effect here"
+        subject = counted(count, "of these runs is", plural="of these runs are")
+        return f"{subject} the same as another run: the varied settings have no effect here"
 
 
 def earlier_run(cell: Cell) -> EarlierRun:

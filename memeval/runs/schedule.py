@@ -107,14 +107,14 @@ class Schedule:
         for planned in self._plan.open_cells:
             key = self._lane_key(planned)
             if key not in self._lanes:
-                self._lanes[key] = self._lane(key)
+                self._lanes[key] = self._make_lane(key)
 
         tasks = [asyncio.create_task(self._run(planned)) for planned in self._plan.cells]
         try:
             if tasks:
                 await asyncio.wait(tasks)
 
-            # A cell's own errors are outcomes: others are about its list or its display.
+            # A cell's own errors are outcomes; any other error concerns its list or its display.
             for task in tasks:
                 task.result()
         except asyncio.CancelledError:
@@ -133,7 +133,7 @@ class Schedule:
         elsewhere = self._workers is not None and self._workers.takes(planned)
         return _LaneKey(planned.reach, elsewhere)
 
-    def _lane(self, key: _LaneKey) -> Lane:
+    def _make_lane(self, key: _LaneKey) -> Lane:
         cells = [planned for planned in self._plan.open_cells if self._lane_key(planned) == key]
         limit = max(window_limit(planned.cell) for planned in cells)
         computing = self._workers if key.elsewhere else None

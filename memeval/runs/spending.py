@@ -113,19 +113,20 @@ def confirm_cost(plan: Plan) -> None:
         return
 
     cost = "at an unknown cost" if usd is None else f"for about ${dollars(usd)}"
-    what = f"this would make {counted(estimate.calls, 'call')} {cost}"
+    message = f"this would make {counted(estimate.calls, 'call')} {cost}"
     if store := find_unread_store(plan):
-        what += f", not counting results that {store} already has"
+        message += f", not counting results that {store} already has"
     if estimate.uncounted:
-        what += f" ({'; '.join(estimate.uncounted)})"
+        message += f" ({'; '.join(estimate.uncounted)})"
 
     if not sys.stdin.isatty():
         known = "raise it" if usd is not None else "put the models' prices into prices.yaml"
         raise UserError(
-            f"{what}: confirm_above_usd={bound:g} asks for confirmation, but there is no terminal",
+            f"{message}: confirm_above_usd={bound:g} asks for confirmation, but there is no "
+            "terminal",
             f"leave confirm_above_usd out, or {known}",
         )
 
-    print(f"memeval: {what}. Continue? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"memeval: {message}. Continue? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in YES:
         raise UserError("nothing was run")

@@ -65,7 +65,7 @@ def explaining_config_errors() -> Iterator[None]:
     except MemevalError:
         raise
     except Exception as error:
-        # By the place where it was raised: Hydra and its libraries raise errors of many types.
+        # Recognised by the module that raised it: Hydra and its libraries raise many types.
         raiser = ""
         for frame, _ in traceback.walk_tb(error.__traceback__):
             module = str(frame.f_globals.get("__name__"))
@@ -76,8 +76,8 @@ def explaining_config_errors() -> Iterator[None]:
         if type(error).__name__ in _LAUNCHING:
             raise WorldError(f"the launcher failed: {one_line(error, 400)}") from error
         # A folder that can't be made is not a mistake in a config.
-        of_disk = isinstance(error, OSError) and error.errno in (*DISK_ERRORS, errno.EACCES)
-        if raiser.startswith(_COMPOSING) and not of_disk:
+        is_of_disk = isinstance(error, OSError) and error.errno in (*DISK_ERRORS, errno.EACCES)
+        if raiser.startswith(_COMPOSING) and not is_of_disk:
             raise explain(error) from error
 
         raise
@@ -245,9 +245,9 @@ def _plain_error(error: Exception) -> UserError:
     """The original message on one line, with line and column in the file if they are known."""
     mark: Any = getattr(error, "problem_mark", None)
     if mark is not None:
-        what = getattr(error, "problem", None) or "it can't be read"
+        problem = getattr(error, "problem", None) or "it can't be read"
         return UserError(
-            f"{mark.name}, line {mark.line + 1}, column {mark.column + 1}: not YAML: {what}"
+            f"{mark.name}, line {mark.line + 1}, column {mark.column + 1}: not YAML: {problem}"
         )
 
     if isinstance(error, UnicodeDecodeError):

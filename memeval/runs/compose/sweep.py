@@ -50,7 +50,7 @@ class SweepComposer:
         """
         overrides = self._without_others_fields(overrides)
         parsed = list(map(self._read, overrides))
-        words, choices = self._open_cell(parsed)
+        words, choices = self._expand_cell(parsed)
         shared = self._shared_composition(words) if _may_share(words) else None
         fields = shared.fields_with(words) if shared else None
         if shared is None or fields is None:
@@ -65,10 +65,10 @@ class SweepComposer:
 
         return fields, shared.announce(number, [word.line for word in parsed], choices)
 
-    def _open_cell(
+    def _expand_cell(
         self, parsed: Sequence[ParsedOverride]
     ) -> tuple[Sequence[ParsedOverride], dict[str, str]]:
-        """A job's overrides, with those of its cell in place of `+cell=smoke-1`, and that choice.
+        """A job's overrides, with those of its cell instead of `+cell=smoke-1`, and that choice.
 
         The job's own options and fields come after those of the cell, and override them.
         """

@@ -1,4 +1,4 @@
-"""The figures of a run so far: accuracy, cost, calls that failed, time."""
+"""The figures of a run so far: accuracy, cost, retries and failed calls."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Stages(Reports):
         return longest
 
     def show(self, stage: str) -> None:
-        """Shows that an item of a stage is done, if that is not shown every second."""
+        """Shows that an item of a stage is done; does nothing if a display redraws on its own."""
 
     @property
     def text(self) -> str:
@@ -262,8 +262,8 @@ class RunDisplay(Display, Stages):
         self.is_transient = not self.counts
         super().__exit__()
         if is_plain and self.counts:
-            what = "stopped at: " if is_stopped else ""
-            self.say(f"  {what}{self.text}")
+            prefix = "stopped at: " if is_stopped else ""
+            self.say(f"  {prefix}{self.text}")
 
     def show(self, stage: str) -> None:
         count, now = self.counts[stage], self.clock()

@@ -60,7 +60,7 @@ class CellStages(Stages):
         return done / total if total else 0.0
 
 
-def _names_apart(cells: Sequence[PlannedCell]) -> Mapping[int, str]:
+def _distinct_names(cells: Sequence[PlannedCell]) -> Mapping[int, str]:
     """The names of cells by number. Equal names get the arguments of the command that distinguish
     them, since names do not contain every setting.
     """
@@ -87,7 +87,7 @@ class SweepDisplay(Display):
         self._cells: dict[int, CellStages] = {}
         """The cells under way, by number."""
         self._ended = self._reused = self._failed = self._stopped = 0
-        self._names = _names_apart(plan.cells)
+        self._names = _distinct_names(plan.cells)
         self._shared: set[str] = set()
         """Words that are in the names of all cells."""
         if len(self._names) > 1:

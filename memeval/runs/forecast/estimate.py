@@ -75,7 +75,7 @@ def _weights(
     weights = {}
     for role in Role:
         others = part.of(role) - own_part.of(role)
-        if not others:  # only the first one shows what a repeat sends
+        if not others:  # only the first repeat was composed
             weights[role] = whole.weight(part, role)
         elif is_first:
             weights[role] = own_whole.weight(own_part, role)

@@ -81,8 +81,11 @@ def shortfall(estimate: Estimate, limits: SpendingLimits) -> list[str]:
     if name is None:
         return []
 
-    what = f"budget.{name}={getattr(limits, name):.15g} is below the estimate"
-    return [f"{what}: the command would stop early; with a larger budget it continues"]
+    limit = f"budget.{name}={getattr(limits, name):.15g}"
+    return [
+        f"{limit} is below the estimate: the command would stop early; with a larger budget it "
+        "continues"
+    ]
 
 
 class CallSums(Struct):

@@ -60,14 +60,8 @@ class SweepLauncher(Launcher):
                 "the sweep has no runs: its glob() matches no option, or its range() is empty",
                 "the options of a group:  python -m memeval --help GROUP",
             )
-
-        sweeper = str(self.config.hydra.sweeper.get("_target_"))
-        if _on_plan is not None and not sweeper.endswith("BasicSweeper"):
-            raise UserError(
-                f"hydra.sweeper {sweeper} chooses its runs by earlier results, so they can't be "
-                "planned",
-                "plan one of its runs:  python -m memeval plan ... hydra/sweeper=basic",
-            )
+        if _on_plan is not None:
+            self._check_can_be_planned()
 
         invocation = current_invocation(in_sweep=True)
         plan = plan_jobs(
@@ -83,8 +77,17 @@ class SweepLauncher(Launcher):
             _on_plan(plan, self.start)
             return []
 
-        ends = run_plan(plan, invocation, self.start, budgets=self._budgets)
-        return [job_return(ends.get(initial_job_idx + at)) for at in range(len(job_overrides))]
+        outcomes = run_plan(plan, invocation, self.start, budgets=self._budgets)
+        return [job_return(outcomes.get(initial_job_idx + at)) for at in range(len(job_overrides))]
+
+    def _check_can_be_planned(self) -> None:
+        sweeper = str(self.config.hydra.sweeper.get("_target_"))
+        if not sweeper.endswith("BasicSweeper"):
+            raise UserError(
+                f"hydra.sweeper {sweeper} chooses its runs by earlier results, so they can't be "
+                "planned",
+                "plan one of its runs:  python -m memeval plan ... hydra/sweeper=basic",
+            )
 
     def start(self, plan: Plan) -> ComputePool | None:
         from memeval.runs.compute.workers import start_workers

@@ -40,7 +40,7 @@ T = TypeVar("T")
 PUBLISHING = "publishing …"
 """Progress line before a wait of several seconds."""
 THREAD = "memeval-publishing"
-"""Name of the threads that wait for a process. They hold no lock, unless they do its work."""
+"""Name of the threads that wait for a process. They hold no lock unless they do its work."""
 CLOSING_S = 0.2
 """Time limit for a closed process to end. A busy one ends later, after its request."""
 NICENESS = 5

@@ -1,4 +1,4 @@
-"""Finished runs of a sweep are published while later ones run."""
+"""Publishes the finished runs of a sweep while later ones run."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, wait
@@ -36,7 +36,7 @@ class Publishing:
     def __init__(self, invocation: Invocation) -> None:
         """Published runs, and failures, are added to the lists of `invocation`."""
         self._invocation = invocation
-        self.ends: dict[int, CellOutcome] = {}
+        self.outcomes: dict[int, CellOutcome] = {}
         """By their numbers in the sweep."""
         self._runs: dict[int, tuple[CellOutcome, Future[PublishResult]]] = {}
         """By their numbers in the sweep."""
@@ -65,14 +65,14 @@ class Publishing:
         if draws:
             start_drawers()
 
-        # In a thread now, rather than after the last verdict.
+        # Now, in a thread: after the last verdict, the user would wait for it.
         writes_pages = publishes and not draws
-        Thread(target=load_end, args=(writes_pages,), daemon=True).start()
+        Thread(target=preload_conclusion, args=(writes_pages,), daemon=True).start()
 
     def add(self, outcome: CellOutcome) -> None:
         """Starts to publish a finished run; notes a failure."""
         number = outcome.planned.number
-        self.ends[number] = outcome
+        self.outcomes[number] = outcome
         if outcome.summary is not None:
             self._runs[number] = outcome, self._publish(outcome)
         elif outcome.failure is not None:
@@ -80,7 +80,7 @@ class Publishing:
 
     def stop(self, outcome: CellOutcome) -> None:
         """Notes the failure that ended the sweep, even if its cell has an outcome already."""
-        self.ends.setdefault(outcome.planned.number, outcome)
+        self.outcomes.setdefault(outcome.planned.number, outcome)
         if outcome.failure is not None:
             self._invocation.note_failed(outcome.failure)
 
@@ -93,7 +93,7 @@ class Publishing:
         published: Future[PublishResult] = Future()
         try:
             filed = structs.replace(outcome, summary=refile(cell, summary))
-            self.ends[outcome.planned.number] = filed
+            self.outcomes[outcome.planned.number] = filed
             if cell.folder not in self._known_urls:
                 return publish_cell(cell, self._invocation.sweep)
 
@@ -157,7 +157,7 @@ class Publishing:
             conclude(self._invocation.folder, cells).draw()
 
 
-def load_end(writes_pages: bool) -> None:
+def preload_conclusion(writes_pages: bool) -> None:
     """Loads the modules that the end of a sweep needs. If plots are drawn, another process writes
     the pages."""
     import memeval.comparison.build
