@@ -107,12 +107,12 @@ def difference_plots(comparison: Comparison, suffix: str = "") -> dict[str, Plot
     ends the names.
     """
     rows = difference_rows(comparison)
-    what = rows, plot_title(comparison), comparison.unit
+    title, unit = plot_title(comparison), comparison.unit
     plots = {}
     if rows:
-        plots[f"differences{suffix}"] = forest_plot(*what)
+        plots[f"differences{suffix}"] = forest_plot(rows, title, unit)
         if max(len(row.cases) for row in rows) > 1:
-            plots[f"conversations{suffix}"] = strip_plot(*what)
+            plots[f"conversations{suffix}"] = strip_plot(rows, title, unit)
 
     return plots
 

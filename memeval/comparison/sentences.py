@@ -87,12 +87,12 @@ def lead_sentences(comparison: Comparison) -> list[str]:
     leads = []
     for keys in groups_of((pair.first, pair.second) for pair in comparison.differences):
         pairs = [pair for pair in comparison.differences if pair.first in keys]
-        leads.append(f"{_lead_of(comparison, keys, pairs)}{_on_common(pairs)}")
+        leads.append(f"{_lead_of(comparison, keys, pairs)}{_sentence_on_common(pairs)}")
 
     return leads
 
 
-def _on_common(pairs: Sequence[Difference]) -> str:
+def _sentence_on_common(pairs: Sequence[Difference]) -> str:
     """Sentence on a difference over only a part of the scored questions; otherwise empty."""
     pair = min(pairs, key=attrgetter("common_share"))
     if pair.common_share >= ALMOST_ALL:
@@ -130,7 +130,7 @@ def _metric_words(comparison: Comparison) -> str:
         return ""
     if comparison.unit == POINTS.name:
         return comparison.metric
-    # What a memory calls to remember belongs to no question: the table counts it, these don't.
+    # Calls of a memory's ingest belong to no question: the table counts them, these figures don't.
     if comparison.metric in ("cost_usd", "tokens"):
         return f"{comparison.metric} per answer and verdict"
 
@@ -166,9 +166,9 @@ def _rank_groups(runs: list[ComparedRun]) -> list[list[ComparedRun]]:
 def _lower_runs(runs: list[ComparedRun]) -> dict[str, list[ComparedRun]]:
     """By label, the lower runs that share no letter with a run; `runs` are in descending order."""
     apart: dict[str, list[ComparedRun]] = {}
-    for at, run in enumerate(runs):
+    for position, run in enumerate(runs, start=1):
         letters = set(run.letters)
-        lower = [low for low in runs[at + 1 :] if low.letters and not letters & set(low.letters)]
+        lower = [low for low in runs[position:] if low.letters and not letters & set(low.letters)]
         if letters and lower:
             apart[run.label] = lower
 
@@ -234,16 +234,16 @@ def no_difference(values: list[str], differences: Sequence[Difference], unit: st
         more = larger_data(widest, unit).replace(";", ",")
         return f"{sentence_text}; {_too_few(widest)}{more}"
 
-    least = max(differences, key=lambda difference: difference.result.mde or 0.0).result
+    vaguest = max(differences, key=lambda difference: difference.result.mde or 0.0).result
     if (
-        least.mde is None
-        or least.mde <= abs(least.mean)
-        or (unit == POINTS.name and least.mde >= 1)
+        vaguest.mde is None
+        or vaguest.mde <= abs(vaguest.mean)
+        or (unit == POINTS.name and vaguest.mde >= 1)
     ):
-        return f"{sentence_text}; {detection_limit(least, unit)}"
+        return f"{sentence_text}; {detection_limit(vaguest, unit)}"
 
-    able = f"{counted(least.groups, 'conversation')} can"
-    return f"{sentence_text}; {able} show about {figure(least.mde, unit)} {_word(unit)}"
+    limit = f"{figure(vaguest.mde, unit)} {_word(unit)}"
+    return f"{sentence_text}; {counted(vaguest.groups, 'conversation')} can show about {limit}"
 
 
 def widest_of(differences: Sequence[Difference]) -> ClusteredDifference:
@@ -321,14 +321,14 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
     return f"{first} {_higher_or_lower(comparison, difference, second + measured)}."
 
 
-def _higher_or_lower(comparison: Comparison, difference: Difference, than: str) -> str:
+def _higher_or_lower(comparison: Comparison, difference: Difference, other: str) -> str:
     """`is higher than B by 12.3 points [6.5, 20.7] (p .004)`."""
     result, unit, direction = difference.result, comparison.unit, "higher"
     if result.mean < 0:
         result, direction = result.reversed(), "lower"
 
     amount = f"{figure(result.mean, unit)} {_word(unit)} {interval(result, unit)}"
-    clause = f"is {direction} than {than} by {amount}"
+    clause = f"is {direction} than {other} by {amount}"
     p = f"p {probability(result.p)}"
     name = "Benjamini–Hochberg" if comparison.adjustment == BENJAMINI_HOCHBERG else "adjusted"
     adjusted = f"{name} {probability(difference.adjusted_p)}"

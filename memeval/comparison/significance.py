@@ -128,9 +128,9 @@ def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float
         if _are_aligned(run_scores, other):
             # Sums of differences are differences of sums: 45 pairs of ten runs take no longer than
             # the ten runs.
-            sums, less = run_sums[first], run_sums[second]
-            values = [*sums.values(), *(-total for total in less.values())]
-            rows.append(cluster_sums(values, [*sums, *less]))
+            sums, subtracted = run_sums[first], run_sums[second]
+            values = [*sums.values(), *(-total for total in subtracted.values())]
+            rows.append(cluster_sums(values, [*sums, *subtracted]))
         else:
             common = run_scores.common(other)
             deltas = deltas_of(run_scores.values, other.values, common)
@@ -165,7 +165,7 @@ def adjust_by_discovery(comparisons: Sequence[Comparison]) -> list[Comparison]:
         known += [row.p for row in comparison.differences if row.p is not None]
 
     adjusted = iter(benjamini_hochberg(known))
-    made = []
+    adjusted_comparisons = []
     for comparison in comparisons:
         differences = list(comparison.differences)
         for index, row in enumerate(differences):
@@ -179,6 +179,6 @@ def adjust_by_discovery(comparisons: Sequence[Comparison]) -> list[Comparison]:
             adjustment=BENJAMINI_HOCHBERG,
             tests=len(known),
         )
-        made.append(changed)
+        adjusted_comparisons.append(changed)
 
-    return made
+    return adjusted_comparisons

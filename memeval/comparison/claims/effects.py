@@ -126,9 +126,9 @@ def _by_categories(asked: RunScores, answers: RunScores) -> Iterator[Effect]:
         others = _categories(asked) - categories
         text = f"with category {', '.join(map(one_line, sorted(others, key=natural_order)))}"
         yield from _effect(DifferingPart.CATEGORIES, text, _mean_percent(asked), answers)
-        above = _above_the_line(asked, answers)
         text += " in the numerator only"
-        yield from _effect(DifferingPart.CATEGORIES, text, above, answers)
+        value = _with_unclaimed_in_numerator(asked, answers)
+        yield from _effect(DifferingPart.CATEGORIES, text, value, answers)
     elif len(categories) > 1:
         for category in sorted(categories, key=natural_order):
             rest = answers.on(_names(answers, categories - {category}))
@@ -142,15 +142,15 @@ def _categories(scores: RunScores) -> set[str]:
 
 def _by_averages(answers: RunScores) -> Iterator[Effect]:
     """The mean of the categories' means, and of the conversations', if there are several."""
-    for what, member in (("categories", "category"), ("conversations", "case_id")):
+    for title, member in (("categories", "category"), ("conversations", "case_id")):
         groups = answers.grouped(member, answers.questions).values()
         if len(groups) > 1:
             value = mean(_mean_percent(answers.on(names)) for names in groups)
-            text = f"mean of the {what}' means"
+            text = f"mean of the {title}' means"
             yield from _effect(DifferingPart.AVERAGE, text, value, answers)
 
 
-def _above_the_line(asked: RunScores, answers: RunScores) -> float | None:
+def _with_unclaimed_in_numerator(asked: RunScores, answers: RunScores) -> float | None:
     """All right answers divided by the claimed questions, in per cent: as in a published 84 %."""
     whole, claimed = _mean_percent(asked), _mean_percent(answers)
     if whole is None or claimed is None:
@@ -250,8 +250,8 @@ def _only_part(run: Run, other: Run) -> DifferingPart | None:
     if not names or run.summary.dataset != other.summary.dataset:
         return None
 
-    for part, holds in _SETTINGS.items():
-        if all(map(holds, names)):
+    for part, is_setting_of in _SETTINGS.items():
+        if all(map(is_setting_of, names)):
             return part
 
     return None
@@ -269,7 +269,7 @@ def _values(match: Match, other: Run) -> Mapping[str, float]:
 
 
 def _of_retrieval(match: Match, run: Run) -> Iterator[Effect]:
-    """This ranking at other depths and the other level (turn or session); the answers' accuracy."""
+    """The ranking at other depths and at the other level (turn or session), and the accuracy."""
     measured = match.own
     if measured is None:
         return

@@ -14,9 +14,9 @@ from memeval.results import CategoryResult, JudgeIdentity, RunSummary, is_import
 from memeval.results.summary import as_yaml
 from memeval.text.shown import natural_order, one_line
 
-_MOVE_RETRIEVAL = ("dataset", "system", "granularity", "top_k", "reranker", "compression_turn")
+_AFFECT_RETRIEVAL = ("dataset", "system", "granularity", "top_k", "reranker", "compression_turn")
 """Groups of settings that affect retrieval, in addition to an embedder named by a claim."""
-_ELSEWHERE = {
+_NOT_SETTINGS = {
     "dataset",
     "dataset.path",
     "dataset.labels",
@@ -108,7 +108,7 @@ def _system_words(summary: RunSummary) -> str:
     parts = []
     for name, value in summary.params.items():
         group = name.partition(".")[0]
-        if value is not None and group in _MOVE_RETRIEVAL and group != "dataset":
+        if value is not None and group in _AFFECT_RETRIEVAL and group != "dataset":
             parts.append(f"{name}={one_line(as_yaml(value), 80)}")
 
     return " ".join(parts)
@@ -239,7 +239,7 @@ def _configuration(claim: Claim, figure: ClaimedFigure, summary: RunSummary) -> 
 
 def _counts(name: str, figure: ClaimedFigure) -> bool:
     """Whether a setting of data or system may change a figure."""
-    if name in _ELSEWHERE or name.partition(".")[0] not in _MOVE_RETRIEVAL:
+    if name in _NOT_SETTINGS or name.partition(".")[0] not in _AFFECT_RETRIEVAL:
         return False
 
     # The whole ranking does not depend on how much of it is shown.
@@ -275,13 +275,13 @@ def _depth(claimed: int, summary: RunSummary) -> Aspect:
     return _stated_aspect("k", claimed, summary.params.get("top_k"))
 
 
-def _stated_aspect(what: str, claimed: Any, here: Any) -> Aspect:
-    """Compares something that the source states or leaves open."""
+def _stated_aspect(name: str, claimed: Any, here: Any) -> Aspect:
+    """An aspect of the run, compared with the source's if the source states it."""
     if claimed is None:
-        return Aspect(what, Sameness.NOT_DISCLOSED, f"the source does not state the {what}")
+        return Aspect(name, Sameness.NOT_DISCLOSED, f"the source does not state the {name}")
 
     return _known_aspect(
-        what, here == claimed, f"{what}: {one_line(here, 200)} here, {claimed} there"
+        name, here == claimed, f"{name}: {one_line(here, 200)} here, {claimed} there"
     )
 
 

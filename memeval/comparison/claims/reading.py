@@ -98,10 +98,10 @@ def _check(claim: Claim) -> None:
 
     categories = set(map(str, protocol.categories or ()))
     for figure in claim.figures:
-        strange = set(figure.by_category or ()) - categories
-        if strange:
+        unasked = set(figure.by_category or ()) - categories
+        if unasked:
             raise ValueError(
-                f"{figure.system} has categories that the protocol does not ask: {strange}"
+                f"{figure.system} has categories that the protocol does not ask: {unasked}"
             )
 
     figures = {(figure.system, figure.metric) for figure in claim.figures}

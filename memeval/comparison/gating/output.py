@@ -126,8 +126,8 @@ class Gate:
 
         for title, names in (("Worse", result.lost), ("Better", result.gained)):
             if names:
-                some = some_of([inline(one_line(name, 80)) for name in names], MAX_LISTED)
-                lines += ["", f"{title}, by question ({len(names):,}): {some}."]
+                listed = some_of([inline(one_line(name, 80)) for name in names], MAX_LISTED)
+                lines += ["", f"{title}, by question ({len(names):,}): {listed}."]
 
         if result.must_pass:
             passed = len(result.must_pass) - len(_failed_questions(result))
@@ -159,8 +159,8 @@ class Gate:
         cases = [JunitCase(ALL, self.sentence, problem)]
         is_worse, unit = result.outcome is GateOutcome.WORSE, POINTS.name
         for row in result.categories:
-            on = counted(row.result.count, "question")
-            words = f"{_points(row.result)} points of {metric.name}, {on}"
+            questions = counted(row.result.count, "question")
+            words = f"{_points(row.result)} points of {metric.name}, {questions}"
             problem = "failure" if is_worse and is_loss(row.result, metric) else None
             cases.append(JunitCase(f"category {row.category}", words, problem))
 
@@ -219,9 +219,11 @@ def headline(result: GateResult, baseline: Baseline) -> str:
         return ""
 
     now, before = with_unit(result.now, POINTS.name), with_unit(result.before, POINTS.name)
-    common = result.change.count
-    on = f", on the {common:,} questions that both scored" * (common < len(baseline.values))
-    return f"now {now}, baseline {before}{on}."
+    text = f"now {now}, baseline {before}"
+    if result.change.count < len(baseline.values):
+        text += f", on the {result.change.count:,} questions that both scored"
+
+    return f"{text}."
 
 
 def _points(change: ClusteredDifference) -> str:
@@ -260,10 +262,10 @@ def _row(change: CategoryDifference) -> tuple[str, ...]:
     return name, count(change.result.count), points
 
 
-def _change_json(of: CategoryDifference) -> dict[str, Any]:
-    change = of.result
+def _change_json(category: CategoryDifference) -> dict[str, Any]:
+    change = category.result
     return {
-        "name": of.category,
+        "name": category.category,
         "questions": change.count,
         "conversations": change.groups,
         "mean": change.mean,

@@ -211,10 +211,10 @@ def _not_comparable(
         ("data: sha256", baseline.data_sha256, summary.data_sha256),
         ("labels", baseline.labels, labels),
     )
-    for what, before, now in pairs:
+    for name, before, now in pairs:
         if before != now:
             yield (
-                f"different {what}: {one_line(before, 100)} in the baseline, "
+                f"different {name}: {one_line(before, 100)} in the baseline, "
                 f"{one_line(now, 100)} now"
             )
 
@@ -223,11 +223,17 @@ def _not_comparable(
         yield other_judge(baseline.judge, judge)
 
     if baseline.values and not scores.values:
+        text = f"no question has a value for {metric.name} now"
         # A reader who is shown three chunks has no recall@10.
-        top_k = f" (top_k={one_line(summary.params.get('top_k'))})"
-        cause = top_k * (cutoff_of(metric.name) is not None)
-        yield f"no question has a value for {metric.name} now{cause}"
+        if cutoff_of(metric.name) is not None:
+            text += f" (top_k={one_line(summary.params.get('top_k'))})"
 
+        yield text
+
+    yield from _other_questions(baseline, scores)
+
+
+def _other_questions(baseline: Baseline, scores: RunScores) -> Iterator[str]:
     asked, before_asked = scores.questions.keys(), baseline.questions.keys()
     if asked != before_asked:
         yield (

@@ -308,8 +308,8 @@ def _notes_on_rows(
             flagged.setdefault(words, []).append(" ".join(name))
 
     for words, flagged_rows in flagged.items():
-        which = "All rows" if len(flagged_rows) == len(names) > 1 else ", ".join(flagged_rows)
-        yield f"{which}: {words}."
+        subject = "All rows" if len(flagged_rows) == len(names) > 1 else ", ".join(flagged_rows)
+        yield f"{subject}: {words}."
 
 
 def _notes_on_differences(
