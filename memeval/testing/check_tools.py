@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memeval.llm.extractive.tools import fill_schema, stores_text
-from memeval.pipeline.execute.tool_arguments import mistake
+from memeval.pipeline.execute.tool_arguments import find_mistake
 from memeval.pipeline.execute.tool_reader import as_function, open_tools
 from memeval.pipeline.execute.tool_results import as_result
 from memeval.records import EvalCase
@@ -97,8 +97,8 @@ async def _call(memory: Opened, tool: Tool, note: str, label: str) -> ToolResult
     """Result of a tool for these words in the fewest arguments it takes."""
     arguments: Mapping[str, Any] = fill_schema(tool.parameters, note=note, label=label)
     exchanges.append(f"called: {tool.name} {one_line(arguments, 80)}")
-    if (wrong := mistake(arguments, {**tool.parameters, "type": "object"})) is not None:
-        return ToolResult(wrong, is_error=True)
+    if (mistake := find_mistake(arguments, {**tool.parameters, "type": "object"})) is not None:
+        return ToolResult(mistake, is_error=True)
 
     result = as_result(await memory.use(tool, arguments))
     exchanges.append(f"  got: {quoted([result.text])}")

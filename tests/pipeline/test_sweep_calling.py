@@ -223,12 +223,12 @@ def test_case_stopped_before_it_begins_is_reported_as_failed() -> None:
 
 
 def test_command_does_not_wait_for_a_loop_that_could_not_begin() -> None:
-    server = OrderServer(UnitComputer({}, 1), lambda message: None)
-    ordering = threading.Thread(target=server.order, args=(END,), daemon=True)
-    ordering.start()
+    server = CommandServer(UnitComputer({}, 1), lambda message: None)
+    sending = threading.Thread(target=server.enqueue, args=(END,), daemon=True)
+    sending.start()
     server.close()
-    ordering.join(60.0)
-    assert not ordering.is_alive()
+    sending.join(60.0)
+    assert not sending.is_alive()
 
 
 @pytest.mark.slow

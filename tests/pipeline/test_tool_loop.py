@@ -29,7 +29,7 @@ from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.question import ask
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.execute.source import ServiceWatch
-from memeval.pipeline.execute.tool_arguments import mistake
+from memeval.pipeline.execute.tool_arguments import find_mistake
 from memeval.pipeline.execute.tool_loop import ToolLimits, ToolLoop
 from memeval.pipeline.execute.tool_reader import ToolReader, as_function, complete_by, open_tools
 from memeval.pipeline.execute.tool_results import as_result, cut_result
@@ -1004,7 +1004,7 @@ DOUBLED = {f"d{level}": {"allOf": [{"$ref": f"#/$defs/d{level + 1}"}] * 2} for l
     ],
 )
 def test_invalid_arguments_are_named(value: Any, schema: Any, expected: str | None) -> None:
-    found = mistake(value, schema)
+    found = find_mistake(value, schema)
     assert found is None if expected is None else expected in (found or "")
 
 

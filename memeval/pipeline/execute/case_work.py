@@ -77,16 +77,16 @@ class CaseWork:
         turns = CaseTurns.of(case)
         kept = {}
         for question in case.questions:
-            kept[question.question_id] = self._kept_answer(repeat, question, turns)
+            kept[question.question_id] = self._reusable_answer(repeat, question, turns)
 
         remaining = len(case.questions)
-        with metered(Ledger()) as without_row:
+        with metered(Ledger()) as case_ledger:
             try:
                 for part in cases_until(case):
                     await self._work_on(repeat, part, kept, turns, share=share, remaining=remaining)
                     remaining -= len(part.questions)
             finally:
-                self.progress.spent(self._bill.split(without_row.usages))
+                self.progress.spent(self._bill.split(case_ledger.usages))
 
     async def _work_on(
         self,
@@ -160,7 +160,7 @@ class CaseWork:
 
         return answers
 
-    def _kept_answer(
+    def _reusable_answer(
         self, repeat: Repeat, question: EvalQuestion, turns: CaseTurns
     ) -> AnswerRow | None:
         """The stored answer of a question; None if it is missing or must be made again."""

@@ -131,8 +131,8 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         if row is not None and row.hypothesis is not None:
             return AnswerRow(id=question_id, status=Status.OK, hypothesis=row.hypothesis)
 
-        what = "the file has no row for it" if row is None else "its row has no answer"
-        return failed_answer(question_id, Status.ANSWER_FAILED, MemevalError(what))
+        reason = "the file has no row for it" if row is None else "its row has no answer"
+        return failed_answer(question_id, Status.ANSWER_FAILED, MemevalError(reason))
 
     def notes(self) -> tuple[str, ...]:
         asked = dict.fromkeys(self._asked)
@@ -204,6 +204,6 @@ def _unasked(
 
 
 def _notes_on(findings: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for what, ids in findings.items():
+    for finding, ids in findings.items():
         if ids:
-            yield f"{len(ids)} {what}: {some_of(list(dict.fromkeys(ids)), MAX_NAMED)}"
+            yield f"{len(ids)} {finding}: {some_of(list(dict.fromkeys(ids)), MAX_NAMED)}"

@@ -117,5 +117,5 @@ class MemoryAnswers(CaseAnswers):
         return row
 
     async def close(self) -> None:
-        if trouble := await self._memory.watched.close():
-            self._notes.append(f"close() of a memory failed; no answer is affected: {trouble}")
+        if error := await self._memory.watched.close():
+            self._notes.append(f"close() of a memory failed; no answer is affected: {error}")

@@ -188,9 +188,9 @@ def read_manifest(folder: Path, key: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{MANIFEST} is damaged: {one_line(error)}") from error
 
-    lacking = [name for name in ("case_id", "key", "files", *IN_MANIFEST) if name not in manifest]
-    if lacking:
-        raise ValueError(f"{MANIFEST} lacks {', '.join(lacking)}")
+    missing = [name for name in ("case_id", "key", "files", *IN_MANIFEST) if name not in manifest]
+    if missing:
+        raise ValueError(f"{MANIFEST} lacks {', '.join(missing)}")
 
     try:
         files = file_digests(folder, but=MANIFEST)

@@ -107,7 +107,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         """
         folder = self.folder
         async with _building(folder):
-            if not self._is_due():
+            if not self._claim_rebuild():
                 await self._fetch(folder, shared)
                 loaded = await self._load(self.case.case_id)
                 if loaded is not None:
@@ -140,8 +140,8 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         watched = self.create_system()
         return await self._ingest(watched, parts, self._writer_of(watched), allow_losses=True)
 
-    def _is_due(self) -> bool:
-        """Whether the memory must be built again although it exists."""
+    def _claim_rebuild(self) -> bool:
+        """Whether this build must replace an existing memory: True once per folder."""
         if not self.cell.redoes(PREPARE) or self.folder in _rebuilt:
             return False
 
@@ -183,7 +183,7 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         writer = self._writer_of(watched)
         memory = await self._ingest(watched, parts, writer)
         # Before the save: the saved memory includes these counts.
-        items, trouble = await _list_items(watched, writer)
+        items, dump_error = await _list_items(watched, writer)
         if items is not None:
             stored = await asyncio.to_thread(count_items, items, self.case)
             memory = _with_changes(memory, stored=stored)
@@ -191,9 +191,9 @@ class MemoryBuild(Struct, frozen=True, dict=True):
         identity = {"case_id": self.case.case_id, "key": self.key}
         meta = describe_memory(self.cell, identity)
         saved, save_error = await save_memory(memory, self.folder, identity, meta)
-        trouble = trouble or _write_items(items or (), dump_file(self.folder))
-        if trouble:
-            notes = {**memory.ingested.notes, "dump": f"{UNLISTED}: {trouble}"}
+        dump_error = dump_error or _write_items(items or (), dump_file(self.folder))
+        if dump_error:
+            notes = {**memory.ingested.notes, "dump": f"{UNLISTED}: {dump_error}"}
             memory = _with_changes(memory, notes=notes)
 
         return replace(memory, saved=saved, save_error=save_error)

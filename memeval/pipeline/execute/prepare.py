@@ -99,12 +99,12 @@ async def _prepare_memory(builder: Builder, case: EvalCase, seed: int, prepared:
             prepared.usages += failed.usage
         return
 
-    troubles = [memory.save_error, await memory.watched.close()]
+    problems = [memory.save_error, await memory.watched.close()]
     if memory.ingested.health.lost:
-        troubles.append(memory.ingested.health.summary)
+        problems.append(memory.ingested.health.summary)
 
-    for trouble in filter(None, troubles):
-        prepared.notes.append(f"{one_line(case.case_id, 80)}: {trouble}")
+    for problem in filter(None, problems):
+        prepared.notes.append(f"{one_line(case.case_id, 80)}: {problem}")
 
     if memory.was_loaded:
         prepared.counts["found"] += 1

@@ -24,7 +24,7 @@ from memeval.results import AnswerRow, RetrievedChunk, SentMessage, StepTimes, T
 from memeval.results.steps import by_reference
 from memeval.text.shown import one_line
 
-_WHY_UNSOUND = {
+_WHY_UNSCORED = {
     Status.ANSWER_FILTERED: "the provider's filter withheld a reply that the answer needs "
     "(finish_reason: content_filter)",
     Status.ANSWER_CUT: "a reply that the answer needs was cut at its token limit "
@@ -70,12 +70,19 @@ async def ask(
         raise  # these concern the whole run, not this question
     except Exception as error:  # noqa: BLE001
         # The question boundary: any error of a system is this question's failure.
-        status = _unsound(ledger, error) or Status.ANSWER_FAILED
+        status = _unscored_status(ledger, error) or Status.ANSWER_FAILED
         row = failed_answer(question.question_id, status, error)
         service.note_failure(error)
     else:
         service.note_success()
 
+    return _with_calls(row, ledger, loop, turns, texts)
+
+
+def _with_calls(
+    row: AnswerRow, ledger: Ledger, loop: ToolLoop | None, turns: CaseTurns, texts: TextStore
+) -> AnswerRow:
+    """The row with its usage, times, notes, steps and request."""
     notes = {**ledger.notes, **row.notes}
     row = replace(row, usage=tuple(ledger.usages), times=_answer_times(row, ledger), notes=notes)
     # Also for a failed question, whose steps show where it failed.
@@ -172,8 +179,8 @@ def _check_answer(returned: Any, watched: Watched, turns: CaseTurns) -> Answer:
     except NotAnAnswerError as error:
         raise watched.misuse("answer", one_line(error, 400)) from error
     except Exception as error:
-        what = f"{type(error).__name__} while reading its answer"
-        raise watched.misuse("answer", what) from error
+        reason = f"{type(error).__name__} while reading its answer"
+        raise watched.misuse("answer", reason) from error
 
 
 def _with_status(row: AnswerRow, ledger: Ledger, *, retrieves_only: bool) -> AnswerRow:
@@ -181,14 +188,14 @@ def _with_status(row: AnswerRow, ledger: Ledger, *, retrieves_only: bool) -> Ans
     if retrieves_only:
         return replace(row, status=Status.RETRIEVED, hypothesis=None, raw=None)
 
-    status = _unsound(ledger)
+    status = _unscored_status(ledger)
     if status is None:
         return row
 
-    return replace(row, status=status, error=_WHY_UNSOUND[status])
+    return replace(row, status=status, error=_WHY_UNSCORED[status])
 
 
-def _unsound(ledger: Ledger, error: Exception | None = None) -> Status | None:
+def _unscored_status(ledger: Ledger, error: Exception | None = None) -> Status | None:
     """The status of a question whose answer needs a reply that was filtered or cut."""
     if isinstance(error, FilteredReplyError) or ledger.replies("content_filter", Role.ANSWER):
         return Status.ANSWER_FILTERED

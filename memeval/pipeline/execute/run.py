@@ -154,12 +154,14 @@ class CellRun(CaseWork):
         cell, keys, queue = self.cell, self.cell.keys(seed), self._lane.queue
         shared = self._lane.connections.store
 
-        async def busy(path: Path) -> None:
+        async def give_turn_away(path: Path) -> None:
             self.progress.say(f"waiting for {path}")
             queue.release(self.number)
 
         async def open_at(path: Path, make: Callable[[Path], S]) -> S:
-            opening = self._lane.stores.open_store(path, lambda: make(path), busy, shared.call)
+            opening = self._lane.stores.open_store(
+                path, lambda: make(path), give_turn_away, shared.call
+            )
             store = await stack.enter_async_context(opening)
             # Takes the turn back, which was given away if another process held the file.
             await queue.acquire(self.number)

@@ -50,16 +50,16 @@ class Stores:
         self,
         path: Path,
         make: Callable[[], T],
-        busy: Callable[[Path], Awaitable[None]],
+        on_busy: Callable[[Path], Awaitable[None]],
         call: StoreCaller,
     ) -> AsyncIterator[T]:
         """The open store of a path, created if needed. Raises `StorageError`.
 
-        `busy` is awaited once if another process holds the file; `call` opens and closes it.
+        `on_busy` is awaited once if another process holds the file; `call` opens and closes it.
         """
         store = await self._enter(path, make, call)
         if store is None:
-            await busy(path)
+            await on_busy(path)
             store = await self._wait(path, make, call)
 
         try:

@@ -54,7 +54,7 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def mistake(value: Any, schema: Any) -> str | None:
+def find_mistake(value: Any, schema: Any) -> str | None:
     """The most relevant mistake in a value, worded for the model that made it; None if there is
     none. A part of the schema that can't be used allows everything, as it comes from outside.
     """
@@ -81,18 +81,20 @@ def _validator(schema: str) -> Any:
 
     checks = Draft202012Validator.VALIDATORS
 
-    def follow_within(validator: Any, reference: str, value: Any, around: Any) -> Iterator[Any]:
-        # Others would be downloaded.
+    def follow_within(validator: Any, reference: str, value: Any, parent: Any) -> Iterator[Any]:
+        # A reference to another document would be downloaded.
         if reference.startswith("#") and next(_references.get(), None) is not None:
-            yield from checks["$ref"](validator, reference, value, around)
+            yield from checks["$ref"](validator, reference, value, parent)
 
-    def check_others(validator: Any, others: Any, value: Any, around: Any) -> Iterator[Any]:
-        if "patternProperties" not in around:
-            yield from checks["additionalProperties"](validator, others, value, around)
+    def check_others(validator: Any, others: Any, value: Any, parent: Any) -> Iterator[Any]:
+        if "patternProperties" not in parent:
+            yield from checks["additionalProperties"](validator, others, value, parent)
 
-    # A pattern from outside may take forever.
-    left = ("$dynamicRef", "pattern", "patternProperties", "unevaluatedProperties")
-    changed = {"$ref": follow_within, "additionalProperties": check_others, **dict.fromkeys(left)}
+    # A pattern from outside may take forever to match.
+    ignored = dict.fromkeys(
+        ("$dynamicRef", "pattern", "patternProperties", "unevaluatedProperties")
+    )
+    changed = {"$ref": follow_within, "additionalProperties": check_others, **ignored}
     content = json.loads(schema)
     for error in [*Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(content)]:
         _drop_keyword(content, list(error.absolute_path))

@@ -24,7 +24,11 @@ from memeval.llm.contract import Completion, Message, ToolCall, ToolPrompt, fenc
 from memeval.llm.metering import current_ledger, plus
 from memeval.llm.reply.text import without_controls
 from memeval.llm.tokens import count_tokens
-from memeval.pipeline.execute.tool_arguments import load_arguments, mistake, whole_numbers
+from memeval.pipeline.execute.tool_arguments import (
+    find_mistake,
+    load_arguments,
+    whole_numbers,
+)
 from memeval.pipeline.execute.tool_results import as_result, cut_result, entries_of
 from memeval.records import Retrieved
 from memeval.systems.tools import Tool, ToolResult
@@ -220,7 +224,7 @@ class ToolLoop:
         if _is_written_call(completion.text, self._tools):
             faults.append(Fault.WRITTEN_CALL)
 
-        self._note(completion, *faults)
+        self._add_step(completion, *faults)
         if not completion.text.strip():
             raise ModelError(
                 f"the model {did} instead of answering when its calls were used up "
@@ -237,10 +241,10 @@ class ToolLoop:
         elif _is_written_call(completion.text, self._tools):
             fault = Fault.WRITTEN_CALL
 
-        self._note(completion, *filter(None, [fault]))
+        self._add_step(completion, *filter(None, [fault]))
         return fault
 
-    def _note(self, completion: Completion, *faults: Fault) -> None:
+    def _add_step(self, completion: Completion, *faults: Fault) -> None:
         self.steps.append(StepRecord(completion, faults=faults))
 
     async def _run_calls(self, completion: Completion) -> None:
@@ -248,7 +252,7 @@ class ToolLoop:
         # Recorded first: if a call fails below, the step still lists the calls before it.
         index = len(self.steps)
         ids, faults = self._ids_of(completion.tool_calls)
-        self._note(completion, *faults)
+        self._add_step(completion, *faults)
         self._exchange.append(_as_message(completion, ids))
 
         for position, (call, call_id) in enumerate(zip(completion.tool_calls, ids, strict=True)):
@@ -408,13 +412,13 @@ def _arguments_of(call: ToolCall, tool: Tool, *, was_cut: bool) -> dict[str, Any
             message = "Not run: your reply was cut within the arguments. Make a shorter call."
             raise _RefusedCallError(Fault.CUT_ARGUMENTS, message) from error
 
-        why = f"the arguments are not JSON ({one_line(error, 100)})"
-        message = f"Not run: {why}. Send one JSON object."
+        reason = f"the arguments are not JSON ({one_line(error, 100)})"
+        message = f"Not run: {reason}. Send one JSON object."
         raise _RefusedCallError(Fault.BAD_JSON, message) from error
 
-    wrong = mistake(arguments, {**tool.parameters, "type": "object"})
-    if wrong is not None:
-        raise _RefusedCallError(Fault.BAD_ARGUMENTS, f"Not run: {wrong}.")
+    mistake = find_mistake(arguments, {**tool.parameters, "type": "object"})
+    if mistake is not None:
+        raise _RefusedCallError(Fault.BAD_ARGUMENTS, f"Not run: {mistake}.")
 
     return whole_numbers(arguments, tool)
 

@@ -213,13 +213,13 @@ async def open_tools(watched: Watched) -> tuple[Tool, ...]:
             raise watched.misuse("tools", f"two tools are named '{name}'")
 
     for tool in tools:
-        if (wrong := _mistake_of(tool)) is not None:
-            raise watched.misuse("tools", f"{wrong} in the tool '{tool.name}'")
+        if (mistake := _mistake_in(tool)) is not None:
+            raise watched.misuse("tools", f"{mistake} in the tool '{tool.name}'")
 
     return tuple(tools)
 
 
-def _mistake_of(tool: Tool) -> str | None:
+def _mistake_in(tool: Tool) -> str | None:
     """The first part of a tool that is not valid, in words that continue a message."""
     if not isinstance(tool.description, str):
         return "the description must be a string"

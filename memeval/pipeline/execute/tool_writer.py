@@ -163,15 +163,15 @@ class CaseWriter:
     def _change_tools(self) -> Iterator[Tool]:
         system = self._watched.system
         offered = getattr(getattr(system, "settings", None), "offered", CHANGES)
-        unable: Any = MemorySystem
+        base: Any = MemorySystem
         # The rule for chunks does not apply to a model's notes about them.
         if isinstance(system, IndexedSystem) and not system.keeps_only_chunks:
-            unable = IndexedSystem
+            base = IndexedSystem
 
         for name, make in ((FORGET, delete_tool), (CORRECT, update_tool)):
             method = getattr(type(system), name)
-            is_able = method not in (getattr(MemorySystem, name), getattr(unable, name))
-            if is_able and name in offered:
+            is_overridden = method not in (getattr(MemorySystem, name), getattr(base, name))
+            if is_overridden and name in offered:
                 yield make(getattr(system, name))
 
     def _note_tool(self, first: MemoryChunk, quotations: Quotations[str]) -> Tool:

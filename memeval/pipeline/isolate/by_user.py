@@ -43,8 +43,8 @@ class ByUser(Watched):
             await self.call(name, *arguments)
 
     async def close(self) -> str | None:
-        troubles = [await watched.close() for watched in (self._other_instance, self._own)]
-        return next(filter(None, troubles), None)
+        errors = [await watched.close() for watched in (self._other_instance, self._own)]
+        return next(filter(None, errors), None)
 
 
 def _arguments_for(user: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

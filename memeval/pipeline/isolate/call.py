@@ -69,10 +69,10 @@ class SystemCall(Struct):
             return _location(self.owner, self.method)
 
         source = _source_of(self.owner)
-        theirs = [frame for frame in frames if frame[0] == source]
+        own = [frame for frame in frames if frame[0] == source]
         # The user's own file is most informative; among a library's frames, the outermost is
         # closest to it.
-        file, line = theirs[-1] if theirs else foreign[0]
+        file, line = own[-1] if own else foreign[0]
         return f"{Path(file).name}:{line} in {self.method}"
 
     def misuse(self, what: str) -> SystemFaultError:
@@ -172,9 +172,9 @@ def _location(owner: Any, method: str) -> str:
     code = _code_of(owner, method)
     if code is None or is_ours(code.co_filename):
         called = _CALLS.get(method, method)
-        theirs = _code_of(owner, called)
-        if theirs is not None and not is_ours(theirs.co_filename):
-            code, method = theirs, called
+        called_code = _code_of(owner, called)
+        if called_code is not None and not is_ours(called_code.co_filename):
+            code, method = called_code, called
 
     if code is None:
         return f"{Path(_source_of(owner)).name or type(owner).__name__} in {method}"

@@ -61,7 +61,7 @@ def measure_repeat(
 
     # Under `stages=retrieve`, a question is complete without a score.
     metrics["coverage"] = mean(row.score is not None or is_retrieved(row) for row in records)
-    metrics |= _judging(records)
+    metrics |= _judge_rates(records)
     metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = _accuracy_bounds(main)
     metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
     # One share over all chunks: a mean of shares would weigh short and long cases equally.
@@ -72,10 +72,10 @@ def measure_repeat(
         metrics |= dict.fromkeys(UNKNOWN_IF_IMPORTED)
 
     metrics |= measure_tools(records, ingests) | measure_operations(ingests)
-    return metrics | _stored(ingests)
+    return metrics | _stored_figures(ingests)
 
 
-def _stored(ingests: Iterable[Ingest]) -> Metrics:
+def _stored_figures(ingests: Iterable[Ingest]) -> Metrics:
     """The figures of what was stored, in one repeat or in all."""
     rows = [
         (ingest.case_id, ingest.seed, ingest.row.stored) for ingest in ingests if ingest.row.stored
@@ -136,7 +136,7 @@ def measure_cell(
 
     # By question: one without a score in a repeat would otherwise weigh less than in a comparison.
     if len(repeats) > 1:
-        metrics |= _means(records, headline) | _stored(ingests)
+        metrics |= _means(records, headline) | _stored_figures(ingests)
 
     of_categories = [name for name in metrics if name.startswith("accuracy/")]
     of_all = [metric.name for metric in main_metrics()]
@@ -290,7 +290,7 @@ def mean_of(metric: Metric, records: Iterable[Record]) -> float | None:
     return _mean_of(records, metric.of_question)
 
 
-def _judging(records: Sequence[Record]) -> Metrics:
+def _judge_rates(records: Sequence[Record]) -> Metrics:
     """Share of verdicts that could not be read, and of repeated verdicts that are unanimous."""
     unparsed, unanimous = [], []
     for record in records:
@@ -371,10 +371,10 @@ def found_nothing(records: Sequence[Record], ingests: Sequence[Ingest]) -> bool:
         return False
 
     asked = [record for record in records if record.status.is_complete]
-    return bool(asked) and all(map(_got_nothing, asked))
+    return bool(asked) and all(map(_has_no_context, asked))
 
 
-def _got_nothing(record: Record) -> bool:
+def _has_no_context(record: Record) -> bool:
     """Whether no text of the memory reached the reader."""
     if record.retrieved:
         # Chunks without text. A system that doesn't use the reader may report any context.

@@ -52,7 +52,7 @@ def notes(
         yield Note(NoteKind.STOPPED, text)
 
     if found_nothing(rows, ingest_rows):
-        yield Note(NoteKind.NOTHING_FOUND, _why_nothing(cell, rows))
+        yield Note(NoteKind.NOTHING_FOUND, _reason_for_no_context(cell, rows))
 
     yield from remarks(notes_on_questions(cell, rows))
     yield from remarks(_settings(cell, rows))
@@ -62,7 +62,7 @@ def notes(
     yield from remarks(finished.notes)
 
 
-def _why_nothing(cell: Cell, rows: Sequence[Record]) -> str:
+def _reason_for_no_context(cell: Cell, rows: Sequence[Record]) -> str:
     """Why no question got any context."""
     start = "No question got any context from the memory: "
     calls = list[StepCall]()
@@ -248,13 +248,13 @@ def _operation_notes(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> I
         yield f"{sentence}."
 
     counts: Counter[str] = Counter()
-    lacking: Counter[str] = Counter()
+    unsupported: Counter[str] = Counter()
     for operation in requests_of(ingest_rows):
         counts[operation.kind.value] += 1
         if operation.items is None:
-            lacking[operation.kind.value] += 1
+            unsupported[operation.kind.value] += 1
 
-    for kind, count in lacking.items():
+    for kind, count in unsupported.items():
         yield (
             f"{kind} is not supported by this system: {count} of {counts[kind]} requests changed "
             "nothing in its memory."
@@ -328,14 +328,14 @@ def _failures(rows: Sequence[Record]) -> Iterator[Note]:
         if not Status(status).is_complete:
             text = f"{count} of {len(rows)} records are {status} and have no score"
             for row in rows:
-                if row.status == status and (why := _why(row)):
+                if row.status == status and (why := _reason_of(row)):
                     text += f": {why}"
                     break
 
             yield Note(NoteKind.NO_SCORE, f"{text}.", count)
 
 
-def _why(record: Record) -> str:
+def _reason_of(record: Record) -> str:
     """Why a record has no score, as far as the record says."""
     if record.tries and record.verdict:
         replies = "replies" if record.verdict.votes else "reply"
@@ -346,16 +346,16 @@ def _why(record: Record) -> str:
 
 
 def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
-    ingested, hurt = set(), set()
+    ingested, incomplete = set(), set()
     for ingest in ingest_rows:
         if ingest.row.health is not None:
             ingested.add((ingest.case_id, ingest.seed))
             if ingest.row.health.lost:
-                hurt.add((ingest.case_id, ingest.seed))
+                incomplete.add((ingest.case_id, ingest.seed))
 
-    if hurt:
+    if incomplete:
         yield (
-            f"{total_health(ingest_rows).summary}, in {len(hurt)} of {len(ingested)} "
+            f"{total_health(ingest_rows).summary}, in {len(incomplete)} of {len(ingested)} "
             "conversations: their answers are based on an incomplete memory."
         )
 

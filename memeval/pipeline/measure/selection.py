@@ -68,8 +68,8 @@ def measure(
     facets = measure_facets(records, repeats)
     if not has_score:
         names = *(metric.name for metric in (*main_metrics(), *RATES)), *protocol
-        metrics = _without(metrics, names)
-        repeats = [_without(repeat, names) for repeat in repeats]
+        metrics = _blank_out(metrics, names)
+        repeats = [_blank_out(repeat, names) for repeat in repeats]
         categories = _rows_without_score(categories)
         facets = {name: _rows_without_score(rows) for name, rows in facets.items()}
 
@@ -77,7 +77,7 @@ def measure(
     return Figures(metrics, tuple(results), categories, facets)
 
 
-def _without(metrics: Metrics, names: tuple[str, ...]) -> Metrics:
+def _blank_out(metrics: Metrics, names: tuple[str, ...]) -> Metrics:
     return metrics | dict.fromkeys(name for name in metrics if name.startswith(names))
 
 

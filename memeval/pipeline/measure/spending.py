@@ -119,21 +119,21 @@ def measure_operations(ingests: Sequence[Ingest]) -> Metrics:
     done = requests_of(ingests)
     for kind in (OperationKind.FORGET, OperationKind.CORRECT):
         asked, name = 0, f"operations/{kind.value}"
-        able: list[OperationDone] = []
+        supported: list[OperationDone] = []
         spent: list[Usage] = []
         for operation in done:
             if operation.kind is kind:
                 asked += 1
                 if operation.items is not None:
-                    able.append(operation)
+                    supported.append(operation)
                     spent += operation.usage
 
         if asked:
-            metrics[f"{name}/supported"] = len(able) / asked
-        if able:
-            metrics[f"{name}/ms"] = mean(operation.ms for operation in able)
-            metrics[f"{name}/items"] = sum_or_none(operation.items for operation in able)
-            metrics[f"{name}/vanished"] = sum_or_none(operation.vanished for operation in able)
+            metrics[f"{name}/supported"] = len(supported) / asked
+        if supported:
+            metrics[f"{name}/ms"] = mean(operation.ms for operation in supported)
+            metrics[f"{name}/items"] = sum_or_none(operation.items for operation in supported)
+            metrics[f"{name}/vanished"] = sum_or_none(operation.vanished for operation in supported)
             metrics[f"{name}/tokens"] = _tokens(spent)
             metrics[f"{name}/cost_usd"] = total_cost_usd(spent, billed=False)
 

@@ -119,11 +119,11 @@ def read_earlier(cell: Cell) -> EarlierRun:
     except (ValueError, RecursionError) as error:
         return EarlierRun(damage=(one_line(error),))
 
-    misfits = summary.find_damage(cell.folder)
+    damage = summary.find_damage(cell.folder)
     if summary.run_key != cell.run_key:
-        misfits.insert(0, f"{RUN_FILE} is that of another run, {summary.run_key}")
-    if misfits:
-        return EarlierRun(damage=tuple(misfits))
+        damage.insert(0, f"{RUN_FILE} is that of another run, {summary.run_key}")
+    if damage:
+        return EarlierRun(damage=tuple(damage))
 
     if summary.tags.get(FIGURES_CODE) != cell.figures_code:
         return EarlierRun()  # the figures are computed again from the rows, without a call

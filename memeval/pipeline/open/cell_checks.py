@@ -106,9 +106,9 @@ def check_chunks(config: RunConfig, dataset: Dataset) -> None:
         return
 
     if not any(has_chunks(case, name) for case in dataset.cases()):
-        what = {SUMMARY: "summaries of sessions"}.get(name, "observations")
+        chunks = {SUMMARY: "summaries of sessions"}.get(name, "observations")
         raise UserError(
-            f"granularity={name}: the file of dataset={config.dataset['name']} has no {what}",
+            f"granularity={name}: the file of dataset={config.dataset['name']} has no {chunks}",
             "use:  granularity=turn or granularity=session",
         )
 
@@ -129,21 +129,21 @@ def check_reader(config: RunConfig, source: Source) -> None:
         return
 
     name = f"system={config.system['name']}"
-    out = "use:  reader=direct"
+    way_out = "use:  reader=direct"
     if not source.has_tools:
-        raise UserError(f"reader=tools: {name} has no tools", out)
+        raise UserError(f"reader=tools: {name} has no tools", way_out)
     if source.own_prompt:
         raise UserError(
             f"reader=tools: {name} answers with its own prompt, not with a model that can use "
             "tools",
-            out,
+            way_out,
         )
     if config.stages == "retrieve":
-        raise UserError("reader=tools needs answers, but stages=retrieve ends before them", out)
+        raise UserError("reader=tools needs answers, but stages=retrieve ends before them", way_out)
     if config.prompt.name == "con":
         raise UserError(
             "prompt=con takes notes of the chunks that a system shows, but reader=tools shows none",
-            out,
+            way_out,
             "or:   prompt=auto",
         )
 
@@ -153,14 +153,14 @@ def check_writer(config: RunConfig, source: Source) -> None:
     if config.writer.name != TOOLS:
         return
 
-    out = "use:  writer=chunks"
+    way_out = "use:  writer=chunks"
     if not source.has_tools:
-        raise UserError(f"writer=tools: system={config.system['name']} has no tools", out)
+        raise UserError(f"writer=tools: system={config.system['name']} has no tools", way_out)
     if config.compression_turn != "never":
         raise UserError(
             f"compression_turn={config.compression_turn} cuts the window of an agent that was "
             "given the chunks, but writer=tools gives it none",
-            out,
+            way_out,
             "or:   compression_turn=never",
         )
 
@@ -192,10 +192,10 @@ def check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> Non
     """Raises `UserError` for a judge or a prompt that lacks the language model that it needs."""
     judged = dataset.judged_by_model(config.judge.name)
     if not has_judging_model(config) and (judge.needs_model or judged):
-        what = f" for {', '.join(judged)}" if judged else ""
+        purpose = f" for {', '.join(judged)}" if judged else ""
         raise UserError(
-            f"judge={config.judge.name} needs a language model{what}, but llm=extractive is not "
-            "one",
+            f"judge={config.judge.name} needs a language model{purpose}, but llm=extractive is "
+            "not one",
             "with a key:  llm=openai llm.model=gpt-4o-mini",
             "judge only:  llm.judge.model=gpt-4o-mini",
             "offline:     judge=keyword, judge=token_f1, judge=exact_match or judge=contains",

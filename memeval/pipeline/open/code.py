@@ -141,12 +141,12 @@ def figures_code(dataset: type) -> str:
         "memeval.pipeline.measure.summary",
         "memeval.pipeline.measure.spending",
     )
-    ours = code_identity(
+    built_in = code_identity(
         [*measures, dataset.__module__],
         within=("memeval.metrics", "memeval.datasets", "memeval.statistics", "memeval.text.words"),
         outside=_LOOK_UPS,
     )
-    return " ".join([ours, *_code_of_added_metrics()])
+    return " ".join([built_in, *_code_of_added_metrics()])
 
 
 def _code_of_added_metrics() -> list[str]:
@@ -175,7 +175,7 @@ class OtherMetrics(Struct, frozen=True):
         return cls(here=here, run=frozenset(dict(of_run - installed)) - here)
 
     def include(self, figure: str, computed: Container[str]) -> bool:
-        """Whether a figure of a run is one of theirs; `computed` are the figures computed here."""
+        """Whether a figure of a run belongs to them; `computed` are the figures computed here."""
         name = figure.partition("/")[0].removesuffix("_std")
         # A run may list anything, but can't hide a figure that is computed here.
         return name in self.here or (name in self.run and figure not in computed)
