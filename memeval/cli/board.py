@@ -56,13 +56,13 @@ def check(arguments: Sequence[str]) -> int:
     options = CHECK_PARSER.parse_args(list(arguments))
     from memeval.packages.board.check import check_package
 
-    wrong = 0
+    status = 0
     for path in options.packages:
         problems = check_package(path, most_bytes=options.most_mb * 10**6)
         outcome = counted(len(problems), "problem") if problems else "may be added"
-        wrong |= bool(problems)
+        status |= bool(problems)
         print(printable(f"{one_line(path.name)}: {outcome}"))
         for line in problems:
             print(f"  {printable(line)}")
 
-    return wrong
+    return status

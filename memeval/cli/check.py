@@ -31,7 +31,7 @@ from memeval.text.shown import counted, one_line
 EXAMPLE = "for example:  python -m memeval check system=http system.base_url=http://localhost:8077"
 OF_COMMAND = "for example:  python -m memeval check -- python my_server.py"
 ADDRESS = re.compile(r"https?://")
-FOUND = "my_memory"
+DETECTED = "my_memory"
 """The name of the option that is printed for a URL or a command."""
 LAG_PATIENCE_S = 60.0
 """Time limit of the search for a fact, for systems without `ready_timeout_s`."""
@@ -68,7 +68,7 @@ def check(arguments: Sequence[str]) -> int:
 
     report = _report_file(options.junit)
     if addresses or command:
-        config = _config_of_found(addresses, command, overrides, options.config_dir)
+        config = _detected_config(addresses, command, overrides, options.config_dir)
     else:
         config = compose_config(settings)
 
@@ -108,20 +108,20 @@ def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     if "--" not in words:
         return words, []
 
-    at = words.index("--")
-    if not words[at + 1 :]:
+    separator = words.index("--")
+    if not words[separator + 1 :]:
         raise UserError("check: no command after --", OF_COMMAND)
 
-    return words[:at], words[at + 1 :]
+    return words[:separator], words[separator + 1 :]
 
 
-def _config_of_found(
+def _detected_config(
     addresses: Sequence[str],
     command: Sequence[str],
     overrides: Sequence[str],
     config_dir: str | None,
 ) -> RunConfig:
-    """The config for the checked server or command; prints the option for it."""
+    """The config for a server or a command whose protocol is detected; prints its option."""
     import yaml  # type: ignore[import-untyped]
 
     from memeval.systems.external.discovery import option_of_address, option_of_command
@@ -147,13 +147,13 @@ def _config_of_found(
     else:
         option = run_loop(option_of_command(shlex.join(command), given))
 
-    text = yaml.safe_dump({**option, "name": FOUND}, sort_keys=False, allow_unicode=True)
-    print(f"# my_conf/system/{FOUND}.yaml, for  --config-dir my_conf system={FOUND}\n{text}")
+    text = yaml.safe_dump({**option, "name": DETECTED}, sort_keys=False, allow_unicode=True)
+    print(f"# my_conf/system/{DETECTED}.yaml, for  --config-dir my_conf system={DETECTED}\n{text}")
     with temporary_folder("check") as folder:
-        path = Path(folder) / "system" / f"{FOUND}.yaml"
+        path = Path(folder) / "system" / f"{DETECTED}.yaml"
         path.parent.mkdir()
         path.write_text(text, encoding="utf-8")
-        return compose_config(["--config-dir", folder, f"system={FOUND}", *rest])
+        return compose_config(["--config-dir", folder, f"system={DETECTED}", *rest])
 
 
 def _report_file(word: str | None) -> Path | None:
@@ -178,8 +178,10 @@ async def _check_all(cell: Cell, is_verbose: bool) -> list[CheckResult]:
         system = CheckedCell(cell, models, cell.config.context_tokens)
         for rule in (*CHECKS, *OF_TOOLS):
             if outcomes and outcomes[0].fails and rule in CHECKS:
-                why = "no fact was found"
-                outcome = CheckResult(rule.name, "not shown", why, is_essential=rule.is_essential)
+                reason = "no fact was found"
+                outcome = CheckResult(
+                    rule.name, "not shown", reason, is_essential=rule.is_essential
+                )
             else:
                 outcome = await outcome_of(rule, system)
 

@@ -30,10 +30,8 @@ def glossary_line() -> str:
 def show_comparison(
     invocation: Invocation, *, statistics: bool = False, interrupted: bool = False
 ) -> Conclusion:
-    """Prints the findings of an invocation in words, then a table of its cells for each data set;
-    writes them to its folder as Markdown, CSV, a page and plots.
-
-    With `statistics`, the figures behind the words follow.
+    """Prints the findings of an invocation in words, then a table of its cells for each data set,
+    and with `statistics` the figures behind the words; writes them to its folder.
 
     After an interruption, nothing is drawn or logged: the publisher, which does both, may have
     caused it.
@@ -53,6 +51,13 @@ def show_comparison(
         print_statistics(conclusion.comparisons)
 
     print(glossary_line())
+    _write_files(conclusion, interrupted=interrupted)
+    print_notes(conclusion.distinct)
+    return conclusion
+
+
+def _write_files(conclusion: Conclusion, *, interrupted: bool) -> None:
+    """Writes and logs the comparison; prints its locations, and the runs that lack something."""
     pages, problems = conclusion.write(draws=not interrupted)
     for problem in problems:
         print(problem, file=sys.stderr)
@@ -70,9 +75,6 @@ def show_comparison(
 
     if not interrupted:
         print_logged(conclusion.log())
-
-    print_notes(conclusion.distinct)
-    return conclusion
 
 
 def print_tables(summaries: Sequence[RunSummary]) -> None:
@@ -167,8 +169,8 @@ def print_notes(summaries: Sequence[RunSummary]) -> None:
                 notes[str(note)] += 1
 
     for text, count in notes.items():
-        of_some = f" ({count} of {len(summaries)} runs)" if count < len(summaries) else ""
-        print_folded(f"note: {text}{of_some}")
+        share = f" ({count} of {len(summaries)} runs)" if count < len(summaries) else ""
+        print_folded(f"note: {text}{share}")
 
 
 def _why_invalid(summary: RunSummary) -> str:
@@ -185,10 +187,10 @@ def _why_invalid(summary: RunSummary) -> str:
         else:
             lost.append(f"{count} {status}")
 
-    what = f"{scored} of {sum(summary.statuses.values())} records have a score"
-    share = summary.metrics.get("coverage")
-    if share is not None:
+    text = f"{scored} of {sum(summary.statuses.values())} records have a score"
+    coverage = summary.metrics.get("coverage")
+    if coverage is not None:
         least = summary.params.get("min_coverage")
-        what += f" ({coverage_percent(share)} %, min_coverage={least})"
+        text += f" ({coverage_percent(coverage)} %, min_coverage={least})"
 
-    return f"{what}: {'; '.join(reasons) or ', '.join(lost)}"
+    return f"{text}: {'; '.join(reasons) or ', '.join(lost)}"

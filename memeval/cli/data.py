@@ -212,8 +212,8 @@ def _size(info: DatasetInfo) -> str:
 def _show(done: int, total: int | None) -> None:
     # Only on a terminal: a line that is rewritten repeatedly would fill a log.
     if sys.stderr.isatty():
-        of = f" of {total:,}" if total else ""
-        print(f"\r{done:,}{of} bytes", end="", file=drawing_stream(sys.stderr), flush=True)
+        size = f"{done:,} of {total:,}" if total else f"{done:,}"
+        print(f"\r{size} bytes", end="", file=drawing_stream(sys.stderr), flush=True)
         if done == total:
             print(file=sys.stderr)
 
@@ -267,7 +267,7 @@ def make(chosen: Namespace) -> int:
 
     dataset = chosen_dataset(name, settings)
     if sources:
-        return _make_from(dataset, path, sources)
+        return _write_from(dataset, path, sources)
 
     if type(dataset).write_from is not Dataset.write_from:
         raise UserError(
@@ -293,7 +293,7 @@ def make(chosen: Namespace) -> int:
     return 0
 
 
-def _make_from(dataset: Dataset, path: Path, sources: Sequence[Path]) -> int:
+def _write_from(dataset: Dataset, path: Path, sources: Sequence[Path]) -> int:
     with new_file(path) as file:
         notes = dataset.write_from(file, sources)
 

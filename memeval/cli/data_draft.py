@@ -55,7 +55,7 @@ from memeval.runs.spending import check_keys, refuse_confirmation
 from memeval.store.opening import open_store
 from memeval.text.shown import counted, in_shell, one_line
 
-SET_HERE = ("dataset.", "system.")
+REFUSED_SETTINGS = ("dataset.", "system.")
 """Prefixes of settings that a draft does not accept: it reads the whole file with `oracle`."""
 MAX_QUESTIONS = 1_000_000
 
@@ -121,7 +121,7 @@ def _open(path: Path, chosen: Namespace) -> _Job:
 
     shares = parse_kinds(chosen.kinds)
     config = compose_config(["dataset=json", "system=oracle", *settings])
-    fields = [word for word in chosen.words if word.lstrip("+~").startswith(SET_HERE)]
+    fields = [word for word in chosen.words if word.lstrip("+~").startswith(REFUSED_SETTINGS)]
     if fields or config.dataset["name"] != "json" or config.system["name"] != "oracle":
         raise UserError(
             f"{command} sets the data set and the system itself: leave dataset and system out"
@@ -192,8 +192,8 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
     progress.watch(connections)
     # A unique name: replies that an earlier command paid for then count as cached.
     models = Models(config, f"draft {uuid4().hex}", progress.say, connections)
-    shown = _Shown(job, progress)
-    drafting = Drafting(job.cell, models, job.cases, job.wanted, shown.keep)
+    writer = _QuestionWriter(job, progress)
+    drafting = Drafting(job.cell, models, job.cases, job.wanted, writer.keep)
     progress.expect("answer", max(job.wanted.count - drafting.count_before, 0))
     work = run_with_breaker(job.cell, connections.breaker, drafting.run(), (DRAFT,))
     if connections.budget is not None:
@@ -209,13 +209,13 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
     finally:
         await connections.aclose()
 
-    if shown.last:
-        shown.save(shown.last)
+    if writer.last:
+        writer.save(writer.last)
 
     return drafting
 
 
-class _Shown(Struct, frozen=True):
+class _QuestionWriter(Struct, frozen=True):
     """Writes kept questions to the file, and reports progress."""
 
     job: _Job
@@ -333,9 +333,9 @@ def _show_plan(job: _Job) -> int:
     with temporary_folder("plan") as folder:
         connections = ImaginedConnections(Path(folder), tally)
         models = ImaginedModels(job.cell.config, "plan", connections=connections)
-        nowhere: list[DraftedQuestion] = []
+        unsaved: list[DraftedQuestion] = []
         drafting = Drafting(
-            job.cell, models, job.cases, job.wanted, nowhere.extend, estimate_only=True
+            job.cell, models, job.cases, job.wanted, unsaved.extend, estimate_only=True
         )
         run_loop(_imagine(drafting, connections))
 
@@ -349,7 +349,7 @@ def _show_plan(job: _Job) -> int:
     lines = [line_of(key, total, repeated=more * total.most_calls) for key, total in sums.items()]
     wanted = f"{counted(job.wanted.count, 'question is', 'questions are')} wanted"
     if drafting.count_before:
-        wanted += f", {count(drafting.count_before)} are there"
+        wanted += f", {count(drafting.count_before)} already exist"
 
     print(wanted)
     estimate = Estimate(lines, ())

@@ -74,8 +74,8 @@ def freeze(chosen: Namespace) -> int:
         sides=sides,
         facts=facts,
     )
-    for what, fact in facts.items():
-        print(f"{what}: {one_line(fact, 1000)}")
+    for title, fact in facts.items():
+        print(f"{title}: {one_line(fact, 1000)}")
 
     return _write(content, _target(chosen.into, name, chosen.version))
 
@@ -104,9 +104,9 @@ def diff(chosen: Namespace) -> int:
     """Prints the changes from one version to another; exit status 1 if there are any."""
     old, new = _resolve_path(chosen.old), _resolve_path(chosen.new)
     changes = changes_between(read_checked(old)[1], read_checked(new)[1])
-    for what, names in changes.lists.items():
+    for heading, names in changes.lists.items():
         if names:
-            print(what)
+            print(heading)
 
         for name in names[:MAX_SHOWN]:
             print(f"  {one_line(name)}")

@@ -34,20 +34,7 @@ def import_data(chosen: argparse.Namespace) -> int:
         if path.exists():
             raise UserError(f"{path} already exists.", "move it away, or name another file")
 
-    form = vars(chosen)["as"]  # `as` is a keyword of Python
-    if chosen.windows is not None and chosen.case is not None:
-        raise UserError("--windows and --case both define cases: use only one of them.")
-    if form is not None and form not in FORMS:
-        raise unknown("form in --as", one_line(form), FORMS)
-
-    redactor = _redactor(chosen)
-    options = ImportOptions(
-        form=form,
-        columns=parse_map(chosen.map),
-        date_format=chosen.date_format,
-        case=chosen.case,
-        windows=chosen.windows,
-    )
+    options, redactor = _import_options(chosen), _redactor(chosen)
     imported = import_files(list(map(Path, chosen.files)), options, redactor)
     with new_file(target) as file:
         imported.write(file, lines=target.suffix == ".jsonl")
@@ -68,6 +55,22 @@ def import_data(chosen: argparse.Namespace) -> int:
         print_folded(outlook)
 
     return status
+
+
+def _import_options(chosen: argparse.Namespace) -> ImportOptions:
+    form = vars(chosen)["as"]  # `as` is a keyword of Python
+    if chosen.windows is not None and chosen.case is not None:
+        raise UserError("--windows and --case both define cases: use only one of them.")
+    if form is not None and form not in FORMS:
+        raise unknown("form in --as", one_line(form), FORMS)
+
+    return ImportOptions(
+        form=form,
+        columns=parse_map(chosen.map),
+        date_format=chosen.date_format,
+        case=chosen.case,
+        windows=chosen.windows,
+    )
 
 
 def _redactor(chosen: argparse.Namespace) -> Redactor | None:

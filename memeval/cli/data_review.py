@@ -33,8 +33,8 @@ def review(chosen: Namespace) -> int:
         return 0
 
     name = _reviewer(chosen.reviewer)
-    opened = ReviewFile(path, name, disputed=chosen.disputed)
-    if not opened.questions():
+    review_file = ReviewFile(path, name, disputed=chosen.disputed)
+    if not review_file.questions():
         document = OwnDocument.read(path)
         if chosen.disputed and any(case.questions for case in document.checked):
             print(_no_dispute_text(document, name))
@@ -46,11 +46,11 @@ def review(chosen: Namespace) -> int:
         )
 
     if chosen.terminal:
-        review_in_terminal(opened)
+        review_in_terminal(review_file)
     else:
-        serve(opened)
+        serve(review_file)
 
-    shown = opened.questions()
+    shown = review_file.questions()
     left = sum(question.is_left for question in shown)
     questions = counted(len(shown), "question")
     print(f"{path}: {name} has decided {len(shown) - left:,} of {questions}")
@@ -65,13 +65,13 @@ def _no_dispute_text(document: OwnDocument, reviewer: str) -> str:
     return "Reviewers don't disagree on any question."
 
 
-def serve(opened: ReviewFile) -> None:
+def serve(review_file: ReviewFile) -> None:
     """Serves the page until Ctrl-C."""
     from memeval.cli.review_server import ReviewServer
 
     # After SIGTERM, the server stops as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with ReviewServer(opened) as server:
+    with ReviewServer(review_file) as server:
         print(f"Review:  {server.address}   (Ctrl-C to stop)", flush=True)
         try:
             server.serve_forever()

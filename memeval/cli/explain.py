@@ -75,8 +75,7 @@ def part_lines(explanation: Explanation, part: DifferingPart) -> Iterator[str]:
 
     if part in explanation.missing:
         step = explanation.missing[part]
-        what = f"it takes {step}" if step else "memeval can't"
-        yield from fold("not measured here", what)
+        yield from fold("not measured here", f"it takes {step}" if step else "memeval can't")
 
 
 def change_text(effect: Effect) -> str:

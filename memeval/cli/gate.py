@@ -114,12 +114,12 @@ def _must_pass_ids(options: argparse.Namespace) -> list[str]:
 
 def _bless(run: Run, path: Path, options: argparse.Namespace) -> int:
     try:
-        made = bless(run, path, must_pass=_must_pass_ids(options), metric=options.metric)
+        baseline = bless(run, path, must_pass=_must_pass_ids(options), metric=options.metric)
     except UnsoundError as error:
         print(f"memeval: {error.message}", file=sys.stderr)
         return BROKEN_STATUS
 
-    counts = f"{len(made.values):,} values of {made.metric}"
+    counts = f"{len(baseline.values):,} values of {baseline.metric}"
     print_folded(f"{one_line(path)}: {counts}, from {one_line(run.name)} ({run.key})")
     return 0
 

@@ -167,8 +167,8 @@ def _answer_help(arguments: list[str]) -> bool:
         from memeval.cli.help import OF_COMMANDS, print_help
         from memeval.runs.compose.words import user_folders
 
-        at = next(index for index, word in enumerate(arguments) if word in HELP)
-        names = filter(str.isidentifier, arguments[at + 1 :])
+        position = next(index for index, word in enumerate(arguments) if word in HELP)
+        names = filter(str.isidentifier, arguments[position + 1 :])
         topics = [*names, *OF_COMMANDS.keys() & {first}, None]
         print_help(topics[0], user_folders(arguments))
     elif first == "--version":

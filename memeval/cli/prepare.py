@@ -36,7 +36,8 @@ def prepare(arguments: Sequence[str]) -> int:
 
     calls = sum(usage.calls for usage in done.usages)
     cost = total_cost_usd(done.usages, billed=True)
-    print(f"memories: {', '.join(f'{count} {what}' for what, count in done.counts.items())}")
+    outcomes = [f"{count} {outcome}" for outcome, count in done.counts.items()]
+    print(f"memories: {', '.join(outcomes)}")
 
     if calls:
         price = "cost unknown" if cost is None else f"${cost:.4f}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memeval.cli.parser import Parser, check_folder_of, one_of
@@ -53,7 +54,6 @@ def register(arguments: Sequence[str]) -> int:
     from memeval.metrics.registry import metric_named, metrics
     from memeval.packages.cleaning import Cleaner
     from memeval.packages.register import make_statement, statement_bytes
-    from memeval.packages.signing import sign
     from memeval.pipeline.open.retrieving import retrieves_only
 
     metric = metric_named(options.metric).name
@@ -75,16 +75,7 @@ def register(arguments: Sequence[str]) -> int:
         stopping=options.stopping,
         clean=Cleaner({}).clean_own,
     )
-    # The signature first: a key may be refused, and a registration is never overwritten.
-    content, texts = statement_bytes(statement), {}
-    if options.sign is not None:
-        note = options.output.with_name(f"{options.output.name}.sig")
-        texts[note] = sign(content, options.sign).decode()
-
-    for path, text in {**texts, options.output: content.decode()}.items():
-        with writing(path):
-            write_atomically(path, text)
-
+    _write(statement_bytes(statement), options.output, options.sign)
     print(f"wrote:  {options.output}, digest {statement[SEAL]}")
     for cell in cells:
         print(f"  {cell.run_key}  {one_line(cell.name)}")
@@ -93,6 +84,20 @@ def register(arguments: Sequence[str]) -> int:
     print("prove:  to prove the date, commit the file and push the commit before the first run")
     print(f"later:  python -m memeval pack … --register {in_shell(options.output)}")
     return 0
+
+
+def _write(content: bytes, path: Path, key_file: Path | None) -> None:
+    """Writes the registration, and its signature if there is a key."""
+    from memeval.packages.signing import sign
+
+    # The signature first: a key may be refused, and a registration is never overwritten.
+    texts: dict[Path, str] = {}
+    if key_file is not None:
+        texts[path.with_name(f"{path.name}.sig")] = sign(content, key_file).decode()
+
+    for target, text in {**texts, path: content.decode()}.items():
+        with writing(target):
+            write_atomically(target, text)
 
 
 def _open_cells(overrides: Sequence[str], systems: Sequence[str]) -> list[Cell]:

@@ -67,26 +67,26 @@ class ReviewServer(ThreadingHTTPServer):
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
-    def content(self, what: str) -> Any:
+    def content(self, resource: str) -> Any:
         """Content requested by the page. Raises `UserError`; `KeyError` for an unknown request."""
-        if what == "questions":
+        if resource == "questions":
             return self.review.questions()
 
-        kind, _, number = what.partition("/")
+        kind, _, number = resource.partition("/")
         if kind != "case" or not (number.isascii() and number.isdigit() and len(number) < 10):
-            raise KeyError(what)
+            raise KeyError(resource)
 
         return sessions_shown(self.review.case(int(number)))
 
-    def change(self, what: str, body: bytes) -> Any:
+    def change(self, resource: str, body: bytes) -> Any:
         """Saves or undoes. Raises as `content`, and `msgspec.MsgspecError` for an invalid body."""
-        if what == "save":
+        if resource == "save":
             asked = decoder(SaveRequest).decode(body)
             return self.review.save(asked.name, asked.version, asked.change)
-        if what == "undo":
+        if resource == "undo":
             return {"question": self.review.undo()}
 
-        raise KeyError(what)
+        raise KeyError(resource)
 
 
 def sessions_shown(case: EvalCase) -> list[dict[str, Any]]:
@@ -113,20 +113,20 @@ class _Handler(BaseHTTPRequestHandler):
     server: ReviewServer
 
     def do_GET(self) -> None:
-        what = self._path()
-        if what is None:
+        resource = self._path()
+        if resource is None:
             return
 
-        if what == "":
+        if resource == "":
             page = self.server.page.encode("utf-8", "replace")
             policy = {"Content-Security-Policy": self.server.policy}
             self._send(HTTPStatus.OK, page, "text/html; charset=utf-8", policy)
         else:
-            self._answer(lambda: self.server.content(what))
+            self._answer(lambda: self.server.content(resource))
 
     def do_POST(self) -> None:
-        what = self._path()
-        if what is None:
+        resource = self._path()
+        if resource is None:
             return
 
         length = self.headers.get("Content-Length", "")
@@ -139,20 +139,20 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request is larger than 1 MiB")
         else:
             body = self.rfile.read(int(length))
-            self._answer(lambda: self.server.change(what, body))
+            self._answer(lambda: self.server.change(resource, body))
 
     def log_message(self, format: str, *args: object) -> None:
         """Logs nothing: the URL contains the secret."""
 
     def _path(self) -> str | None:
         """Part of the path after the secret; None if the request was refused."""
-        token, _, what = self.path.removeprefix("/").partition("/")
+        token, _, resource = self.path.removeprefix("/").partition("/")
         # A request to another host name of this machine comes from another page: DNS rebinding.
         is_here = self.headers.get("Host") == f"{HOST}:{self.server.server_port}"
         is_own = self.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
         is_known = hmac.compare_digest(token.encode(), self.server.token.encode())
         if is_here and is_own and is_known and "/" in self.path[1:]:
-            return what
+            return resource
 
         self._refuse(HTTPStatus.NOT_FOUND, "not found: use the whole URL that was printed")
         return None
