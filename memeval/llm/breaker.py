@@ -216,7 +216,7 @@ class Breaker(Struct):
                 setback, model = self._dead[address]
                 role = work.roles.get(f"{address} {model}", option.removesuffix(".base_url"))
                 way_out = _way_out(setback, option, role)
-                return UserError(f"{option}={address}: {setback.what}", way_out, CONTINUES)
+                return UserError(f"{option}={address}: {setback.message}", way_out, CONTINUES)
 
             most, failures = work.most_failures, self._failures_in_row.get(address, 0)
             if most is not None and failures >= most:
@@ -235,14 +235,14 @@ def _way_out(setback: Setback, option: str, role: str) -> str:
     if setback.status == 404:
         return f"check the model and the URL (most end in /v1):  {role}.model=… {option}=…"
 
-    if "the proxy " in setback.what:
+    if "the proxy " in setback.message:
         return "check the environment's proxy:  http_proxy, https_proxy, all_proxy, no_proxy"
 
     # Nothing is left to pay with, or the quota is used up, which may come under any status.
     if setback.status is not None and setback.status >= 400:
         return f"use another key or model:  {role}.api_key_env=… {role}.model=…"
 
-    if setback.what.startswith("TLS: the certificate of "):
+    if setback.message.startswith("TLS: the certificate of "):
         return f"check the URL, or name the file of your own authority:  {option}=… SSL_CERT_FILE=…"
 
     return f"check the URL, and that the server is running:  {option}=…"

@@ -25,16 +25,16 @@ class CachedEntry(Struct, frozen=True):
 class Damage:
     """Reports damaged entries of a cache: the first immediately, their number at the end."""
 
-    def __init__(self, what: str, say: Callable[[str], None] | None) -> None:
-        """`what` names the cache. Without `say` the messages are logged."""
-        self._what, self.say = what, say or _log.warning
+    def __init__(self, name: str, say: Callable[[str], None] | None) -> None:
+        """`name` is that of the cache. Without `say` the messages are logged."""
+        self._name, self.say = name, say or _log.warning
         self._keys: set[str] = set()
 
     def note(self, key: str) -> None:
         """Notes a damaged entry; each key counts once."""
         if not self._keys:
             self.say(
-                f"{self._what} had a damaged entry ({key[:12]}…): it was dropped and will be "
+                f"{self._name} had a damaged entry ({key[:12]}…): it was dropped and will be "
                 "requested again"
             )
 
@@ -44,7 +44,7 @@ class Damage:
         """Reports the number of damaged entries if there were several."""
         if len(self._keys) > 1:
             self.say(
-                f"{self._what} had {len(self._keys)} damaged entries: they were dropped and "
+                f"{self._name} had {len(self._keys)} damaged entries: they were dropped and "
                 "requested again"
             )
 

@@ -168,7 +168,7 @@ class Endpoint:
             raise
         finally:
             # A request whose reply was cut, filtered or did not arrive may be billed.
-            spent = most if call.is_out else NOTHING
+            spent = most if call.is_under_way else NOTHING
             call.end_try(spent)
 
         self._breaker.note_success(address, asked)
@@ -188,7 +188,7 @@ class Endpoint:
                 outcome, sent_at, latency = tried
                 if not isinstance(outcome, Setback):
                     self._outage.note_success()
-                    last_setback = None if call.setback is None else call.setback.what
+                    last_setback = None if call.setback is None else call.setback.message
                     return EndpointReply(outcome, latency, call.waited_s, last_setback)
 
                 call.end_try(call.most if outcome.policy.billed else Amount(calls=1))
@@ -221,13 +221,13 @@ class Endpoint:
 
             sent_at = self._clock()
             async with self.load.calling(self._breaker.admit()) as exchange:
-                call.is_out = True
+                call.is_under_way = True
                 outcome = await attempt()
                 # After a setback the slot is kept, so waiting calls first see its effects.
                 if not isinstance(outcome, Setback):
                     await slot.release_early()
 
-                call.is_out = False
+                call.is_under_way = False
 
             return outcome, sent_at, exchange.seconds()
 
@@ -252,7 +252,7 @@ class Endpoint:
         wait_s = self._wait_or_raise(setback, call)
         self.load.retries += 1
         if setback.policy.outage:
-            self._outage.report(setback.what, wait_s)
+            self._outage.report(setback.message, wait_s)
 
         return wait_s
 
@@ -300,7 +300,7 @@ class Endpoint:
         elif duration and setback.policy.retried:
             tries = f" (for {waited:.0f} s)"
 
-        message = f"{setback.what}{tries}"
+        message = f"{setback.message}{tries}"
         if setback.kind is FaultKind.REFUSED:
             return RefusedRequestError(message, setback.parameter)
 
@@ -330,8 +330,8 @@ class Endpoint:
         if status >= 300:
             return status_setback(status, headers, body, transport.plain_proxy)
         if status == ACCEPTED and not self.settings.takes_accepted:
-            what = "HTTP 202: the request was only accepted, but the contract requires 200"
-            return Setback(what, FaultKind.DECLINED, status=status)
+            message = "HTTP 202: the request was only accepted, but the contract requires 200"
+            return Setback(message, FaultKind.DECLINED, status=status)
 
         try:
             if len(body) > most_bytes:
@@ -392,8 +392,8 @@ class _Call(Struct):
     """The maximum cost of a try."""
     holds: bool = False
     """Whether the budget has reserved `most` for a try."""
-    is_out: bool = False
-    """Whether a try was sent that has not ended."""
+    is_under_way: bool = False
+    """Whether a try was sent and has not ended."""
 
     async def begin_try(self) -> None:
         """Waits until the budget covers the maximum cost of an attempt."""

@@ -69,7 +69,7 @@ POLICIES = {
 class Setback(Struct, frozen=True):
     """A try that failed."""
 
-    what: str
+    message: str
     kind: FaultKind
     retry_after_s: float | None = None
     parameter: str | None = None
@@ -125,13 +125,13 @@ def status_setback(
         # With scheme and path: often nothing else differs.
         location = (headers.get("location") or "").partition("?")[0]
         target = one_line(redacted(without_userinfo(location)), 200) or "another URL"
-        what = f"HTTP {status}: the endpoint redirects to {target}; nothing is sent there"
-        return Setback(what, FaultKind.DEAD, status=status)
+        message = f"HTTP {status}: the endpoint redirects to {target}; nothing is sent there"
+        return Setback(message, FaultKind.DEAD, status=status)
 
     page = is_error_page(content, headers.get("content-type", ""))
     if proxy is not None and page and status in (500, 502, 503):
-        what = f"HTTP {status} through the proxy {one_line(proxy, 80)}"
-        return Setback(what, FaultKind.UNREACHABLE, status=status)
+        message = f"HTTP {status} through the proxy {one_line(proxy, 80)}"
+        return Setback(message, FaultKind.UNREACHABLE, status=status)
 
     return _of_error(status, f"HTTP {status}", headers, content)
 
@@ -157,15 +157,15 @@ def unsound_setback(
     return _of_error(status, "HTTP 200 with an error", headers, content)
 
 
-def _of_error(status: int, what: str, headers: Mapping[str, str], content: bytes) -> Setback:
+def _of_error(status: int, summary: str, headers: Mapping[str, str], content: bytes) -> Setback:
     error = _error_of(content)
     message = _message_of(error, content)
     kind = _kind_of(status, error, message)
     if kind is FaultKind.DEAD:
         code = one_line(error.get("code") or error.get("type"), 40)
-        what += f", {_MEANINGS.get(status, code)}"
+        summary += f", {_MEANINGS.get(status, code)}"
     if message:
-        what += f": {message}"
+        summary += f": {message}"
 
     retry_after_s = None
     if POLICIES[kind].retried:
@@ -176,7 +176,7 @@ def _of_error(status: int, what: str, headers: Mapping[str, str], content: bytes
         parameter = None
 
     return Setback(
-        what=what,
+        message=summary,
         kind=kind,
         retry_after_s=retry_after_s,
         parameter=parameter,
@@ -265,8 +265,8 @@ def connection_setback(error: BaseException, host: str) -> Setback:
 
     # Checked first: aiohttp raises the same outer error for a reply that was cut off.
     if "ContentEncodingError" in names:
-        what = "the reply can't be decoded as its header Content-Encoding says"
-        return Setback(what, FaultKind.UNSOUND)
+        message = "the reply can't be decoded as its header Content-Encoding says"
+        return Setback(message, FaultKind.UNSOUND)
 
     for name in names:
         if name in _BY_NAME:
@@ -287,8 +287,8 @@ def _of_proxy(cause: BaseException, host: str) -> Setback | None:
     # Its reply to CONNECT: the endpoint got no request.
     status, reason = getattr(cause, "status", 0), one_line(getattr(cause, "message", ""))
     if status >= 500:
-        what = f"the proxy can't connect to {host}: {status} {reason}"
-        return Setback(what, FaultKind.UNREACHABLE)
+        message = f"the proxy can't connect to {host}: {status} {reason}"
+        return Setback(message, FaultKind.UNREACHABLE)
 
     return Setback(f"the proxy replied {status}: {reason}", _kind_of(status, {}, ""))
 
@@ -302,8 +302,8 @@ def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
         # aiohttp's own error of this type only wraps the one that has the message.
         wrapped = getattr(cause, "certificate_error", cause)
         reason = getattr(wrapped, "verify_message", None) or "it can't be verified"
-        what = f"TLS: the certificate of {host} was refused: {one_line(reason)}"
-        return Setback(what, FaultKind.DEAD)
+        message = f"TLS: the certificate of {host} was refused: {one_line(reason)}"
+        return Setback(message, FaultKind.DEAD)
 
     # Before `SSLError`, whose subclasses they are: a broken connection is not a certificate error.
     if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
@@ -311,8 +311,8 @@ def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
 
     if isinstance(cause, ssl.SSLError):
         reason = (getattr(cause, "reason", None) or str(cause)).replace("_", " ").lower()
-        what = f"TLS: no secure connection to {host}: {one_line(reason)}"
-        return Setback(what, FaultKind.DEAD)
+        message = f"TLS: no secure connection to {host}: {one_line(reason)}"
+        return Setback(message, FaultKind.DEAD)
 
     return None
 

@@ -129,8 +129,8 @@ class InFlight:
         if not lost:
             return "0 replies lost"
 
-        what = counted(lost, "reply", "replies")
-        return f"{what} lost (sent but not stored: they may be billed, and are requested again)"
+        replies = counted(lost, "reply", "replies")
+        return f"{replies} lost (sent but not stored: they may be billed, and are requested again)"
 
     def reopen(self) -> None:
         """Lets requests start again, for the next run in this process."""

@@ -198,7 +198,7 @@ class Outage:
             if not self.is_shut:
                 self._open.clear()
 
-    def report(self, what: str, wait_s: float = 0.0) -> None:
+    def report(self, problem: str, wait_s: float = 0.0) -> None:
         """Reports a wait that outlasts `QUIET_S`, then every few seconds."""
         now = self._clock()
         if self._say is None or self.since is None:
@@ -215,6 +215,6 @@ class Outage:
         if self._reported is None or now - self._reported >= REPORT_EVERY_S:
             self._reported = now
             self._say(
-                f"waiting for {self._address}: {what} for {now - self.since:.0f} s of "
+                f"waiting for {self._address}: {problem} for {now - self.since:.0f} s of "
                 f"{self._patience_s:g} s"
             )

@@ -647,7 +647,7 @@ def test_cause_of_a_broken_connection_is_reported(
     error: BaseException, message: str, passing: bool
 ) -> None:
     setback = connection_setback(chained(error), "h")
-    assert setback.what.startswith(message)
+    assert setback.message.startswith(message)
     assert setback.policy.retried is passing
 
 

@@ -60,5 +60,5 @@ def test_text_longer_than_the_physical_batch_of_llama_cpp_is_refused_at_once() -
     body = {"error": {"code": 500, "message": message, "type": "server_error"}}
     setback = status_setback(500, {}, json.dumps(body).encode())
     assert setback.kind is FaultKind.REFUSED
-    hinted = RefusedRequestError(setback.what, None).with_hint("embedder")
+    hinted = RefusedRequestError(setback.message, None).with_hint("embedder")
     assert str(hinted) == f"HTTP 500: {message}"

@@ -128,21 +128,21 @@ def count_of(value: object) -> int | None:
 
 
 def odd_notes(thought: bool, odd_characters: bool) -> tuple[str, ...]:
-    """The notes on what was removed from a text."""
+    """The notes on parts that were removed from a text."""
     odd = {THINKING: thought, CHARACTERS: odd_characters}
     return tuple(name for name, is_so in odd.items() if is_so)
 
 
-def in_order(rows: Sequence[Row], count: int, what: str, of_what: str) -> Sequence[Row]:
+def in_order(rows: Sequence[Row], count: int, row_noun: str, item_noun: str) -> Sequence[Row]:
     """Rows sorted by `index`, which must number them from 0; in the given order if none has one."""
     if len(rows) != count:
-        raise UnsoundReplyError(f"the reply has {len(rows)} {what}s for {count} {of_what}s")
+        raise UnsoundReplyError(f"the reply has {len(rows)} {row_noun}s for {count} {item_noun}s")
 
     by_index = {row.index: row for row in rows}
     if by_index.keys() == {None}:
         return rows
     if by_index.keys() != set(range(count)):
-        raise UnsoundReplyError(f"the indices of the reply don't match its {count} {of_what}s")
+        raise UnsoundReplyError(f"the indices of the reply don't match its {count} {item_noun}s")
 
     return [by_index[index] for index in range(count)]
 

@@ -266,7 +266,7 @@ class HttpService(Service):
         """Raises `UserError` immediately if nothing listens at a URL that has never answered."""
         setback = await try_connection(self._address, self._settings.request_timeout_s)
         if setback is not None:
-            message = f"{self.name} can't be reached: {setback.what}"
+            message = f"{self.name} can't be reached: {setback.message}"
             raise remote.fault(self._address, message, NO_SERVICE)
 
     async def _check_health(self) -> None:
@@ -286,7 +286,7 @@ class HttpService(Service):
         except Exception as error:
             # The client may raise any error.
             host = urlsplit(settings.base_url).hostname or ""
-            raise self._unhealthy(path, connection_setback(error, host).what) from error
+            raise self._unhealthy(path, connection_setback(error, host).message) from error
         finally:
             await transport.aclose()
 
