@@ -65,8 +65,8 @@ def _nothing_to_fetch(info: DatasetInfo) -> UserError:
     if info.by_hand:
         return UserError(f"data set '{info.name}' can't be fetched directly.", info.how_to_get)
 
-    how = "ships with memeval" if info.file else "needs no download"
-    return UserError(f"data set '{info.name}' {how}: nothing to fetch.")
+    reason = "ships with memeval" if info.file else "needs no download"
+    return UserError(f"data set '{info.name}' {reason}: nothing to fetch.")
 
 
 def _is_there(info: DatasetInfo, target: Path) -> bool:

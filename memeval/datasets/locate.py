@@ -142,12 +142,12 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
     if allow_unpinned:
         return False
 
-    what = f"is not the registered file: its sha256 is {digest[:8]}…, not {info.sha256[:8]}…"
+    problem = f"is not the registered file: its sha256 is {digest[:8]}…, not {info.sha256[:8]}…"
     if digest in info.variants:
-        what = f"is {info.variants[digest]}"
+        problem = f"is {info.variants[digest]}"
 
     raise UserError(
-        f"data set '{info.name}': {path} {what}.",
+        f"data set '{info.name}': {path} {problem}.",
         f"the registered file:  move this one away, then python -m memeval data fetch {info.name}",
         "or use this file anyway:   dataset.allow_unpinned=true (reports will say so)",
     )

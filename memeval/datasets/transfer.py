@@ -124,13 +124,13 @@ class Transfer(Struct, frozen=True):
                 "same command continues it."
             )
 
-    def _refuse(self, what: str, most: int) -> NoReturn:
+    def _refuse(self, excess: str, most: int) -> NoReturn:
         """Discards the part, and raises `WorldError`: the server sends too much."""
         self.part.discard()
         size = self.info.size_bytes
         registered = f"{size:,} bytes are registered" if size else "no size is registered"
         raise WorldError(
-            f"{self.info.url} sends too much: {what}, but only {most:,} bytes are allowed "
+            f"{self.info.url} sends too much: {excess}, but only {most:,} bytes are allowed "
             f"({registered}). The download was discarded; to allow more: --max-bytes N"
         )
 

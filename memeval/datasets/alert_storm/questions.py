@@ -137,8 +137,8 @@ def before(material: StormMaterial) -> Iterator[Draft]:
     for line, next_line in draw(material.rng, pairs, MAX_PER_TEMPLATE):
         # Lines of a log may share a millisecond, and then their order is unknown.
         if material.is_alone(line) and material.is_alone(next_line):
-            what = name_alert(next_line.alert)
-            text = f"Which device had the alert right before the first {what}?"
+            alert = name_alert(next_line.alert)
+            text = f"Which device had the alert right before the first {alert}?"
             yield material.ask("TR", "before", text, (line.alert.device,), [line, next_line])
 
 

@@ -42,13 +42,13 @@ class ImportLog(Struct):
     examples: dict[str, str] = field(default_factory=dict)
     """The first example of each kind that was left out."""
 
-    def leave_out(self, what: str, count: int = 1, *, example: str = "") -> None:
-        self.left_out[what] += count
+    def leave_out(self, kind: str, count: int = 1, *, example: str = "") -> None:
+        self.left_out[kind] += count
         if example:
-            self.examples.setdefault(what, f", such as {example}")
+            self.examples.setdefault(kind, f", such as {example}")
 
-    def note_conversion(self, what: str, count: int = 1) -> None:
-        self.conversions[what] += count
+    def note_conversion(self, kind: str, count: int = 1) -> None:
+        self.conversions[kind] += count
 
     def clean(self, value: Any) -> str:
         """The string without white space around it; empty for a value that is not a string."""
@@ -65,10 +65,10 @@ class ImportLog(Struct):
         """The log for the user, one line for each kind."""
         lines = []
         for verb, counts in (("read", self.conversions), ("left out", self.left_out)):
-            for what, count in sorted(counts.items()):
+            for kind, count in sorted(counts.items()):
                 if count:
-                    name = PLURAL.sub(r"\1 ", what) if count == 1 else what
-                    lines.append(f"{verb}: {count:,} {name}{self.examples.get(what, '')}")
+                    name = PLURAL.sub(r"\1 ", kind) if count == 1 else kind
+                    lines.append(f"{verb}: {count:,} {name}{self.examples.get(kind, '')}")
 
         return lines
 

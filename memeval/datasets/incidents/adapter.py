@@ -168,7 +168,9 @@ class Incidents(NetOps):
         rng = seeded_random("incidents", self.settings.seed, name)
         past, sessions = narrate(rng, earlier, handlings)
         rng = seeded_random("incidents questions", self.settings.seed, name)
-        history = IncidentHistory(rng=rng, past=past, later=later, elsewhere=self._elsewhere(name))
+        history = IncidentHistory(
+            rng=rng, past=past, later=later, elsewhere=self._names_elsewhere(name)
+        )
         chosen = choose(rng, drafts_of(TEMPLATES, history), self.settings.questions_per_case)
         ranked = choose(rng, root_causes(history), self.settings.root_causes_per_case)
         # Drawn last and from another generator, so all other questions are the same without them.
@@ -185,7 +187,7 @@ class Incidents(NetOps):
         offered = drafts_of(HANDLING_TEMPLATES, replace(history, rng=rng))
         return choose(rng, offered, self.settings.handling_per_case)
 
-    def _elsewhere(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
+    def _names_elsewhere(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
         # For unanswerable questions: names that exist, but that this system never had.
         components: set[str] = set()
         faults: set[str] = set()

@@ -30,8 +30,8 @@ def fault_at(history: IncidentHistory) -> Iterator[Draft]:
 
 def component_at(history: IncidentHistory) -> Iterator[Draft]:
     for past in history.draw_incidents(list(filter(history.alone, history.past))):
-        what = f"had fault {past.incident.fault}" if past.incident.fault else "failed"
-        text = f"Which component {what} at {moment(past.incident)}?"
+        verb = f"had fault {past.incident.fault}" if past.incident.fault else "failed"
+        text = f"Which component {verb} at {moment(past.incident)}?"
         yield history.ask("IE", "component", text, names_of(past.incident), past)
 
 
@@ -177,9 +177,9 @@ def clock_time(history: IncidentHistory) -> Iterator[Draft]:
     days = Counter(map(_fault_on_day, history.past))
     for past in history.draw_incidents(list(history.past)):
         if days[_fault_on_day(past)] == 1:
-            what = f"have fault {past.incident.fault}" if past.incident.fault else "fail"
+            verb = f"have fault {past.incident.fault}" if past.incident.fault else "fail"
             when = day(past.incident.time)
-            text = f"At what time of day did {components_text(past.incident)} {what} on {when}?"
+            text = f"At what time of day did {components_text(past.incident)} {verb} on {when}?"
             yield history.ask("TR", "time", text, (minute(past.incident.time),), past, form=CLOCK)
 
 

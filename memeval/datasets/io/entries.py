@@ -107,12 +107,12 @@ class Place(Struct, frozen=True):
         """The place of a part of the object here."""
         return Place(f"{self.location}, {name}", self.mistakes)
 
-    def add(self, what: str, *, name: str = "") -> None:
+    def add(self, mistake: str, *, name: str = "") -> None:
         """Notes a mistake of the object here, or of its field `name`."""
         if name:
-            what = f"field {quoted(self.aliases.get(name, name))} {what}"
+            mistake = f"field {quoted(self.aliases.get(name, name))} {mistake}"
 
-        self.mistakes.messages.append(f"{self.location}: {what}")
+        self.mistakes.messages.append(f"{self.location}: {mistake}")
 
     def read(self, value: Any, wanted: type[E]) -> E | None:
         """The object here as a record; None if it has a mistake."""
@@ -134,8 +134,8 @@ class Place(Struct, frozen=True):
         try:
             entry = convert(fields, wanted)
         except ValidationError as error:
-            name, what = _mistake(fields, error)
-            self.add(what, name=name)
+            name, mistake = _mistake(fields, error)
+            self.add(mistake, name=name)
             return None
         except UnicodeEncodeError:
             # In a field that can't be a string.
@@ -199,16 +199,16 @@ def _mistake(fields: Mapping[str, Any], error: ValidationError) -> tuple[str, st
 
     expected, _, got = message.removeprefix("Expected ").partition(", got ")
     if isinstance(value, str) and HALF_CHARACTER.search(value):
-        what = LONE_SURROGATE
+        mistake = LONE_SURROGATE
     elif isinstance(value, str) and value.strip() and "(?:" in expected:
         known = expected.partition("(?:")[2].partition(")")[0]
-        what = f"is {quoted(value)}, not one of {known.replace('|', ', ')}"
+        mistake = f"is {quoted(value)}, not one of {known.replace('|', ', ')}"
     elif got:
         kinds = [words for kind, words in KINDS.items() if re.search(rf"\b{kind}\b", expected)]
-        what = f"is {kind_of(value)}, not {' or '.join(kinds)}"
+        mistake = f"is {kind_of(value)}, not {' or '.join(kinds)}"
     elif isinstance(value, str | list):
-        what = "is empty"
+        mistake = "is empty"
     else:
-        what = f"is {quoted(value)}, which is out of range"
+        mistake = f"is {quoted(value)}, which is out of range"
 
-    return path, what
+    return path, mistake

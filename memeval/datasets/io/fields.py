@@ -68,8 +68,8 @@ def parse_json(
         if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string"):
             where += f" (the {part} ends there: is it cut off?)"
 
-        what = error.msg.removesuffix(" at")
-        raise UserError(f"{location} is not JSON: {what} at {where}.", REPLACE) from error
+        message = error.msg.removesuffix(" at")
+        raise UserError(f"{location} is not JSON: {message} at {where}.", REPLACE) from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{location} is not readable JSON: {error}.", REPLACE) from error
 
@@ -254,11 +254,11 @@ class Fields(Struct, frozen=True):
 
         return value
 
-    def wrong(self, name: str, what: str) -> UserError:
+    def wrong(self, name: str, mistake: str) -> UserError:
         """The error for a field: file, record, field, and the mistake."""
         record = one_line(self.record, 3 * SHOWN)
         return UserError(
-            f"{self.path}: {record}: field {quoted(name)} {one_line(what, 8 * SHOWN)}."
+            f"{self.path}: {record}: field {quoted(name)} {one_line(mistake, 8 * SHOWN)}."
         )
 
     def _whole(self, name: str, text: str) -> str:

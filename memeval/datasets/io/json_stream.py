@@ -33,12 +33,12 @@ def stream_list(path: Path) -> Iterator[Any]:
         # ijson quotes bytes that are not UTF-8, and its message is then bytes itself.
         message = error.args[0]
         text = message.decode(errors="replace") if isinstance(message, bytes) else str(error)
-        what = text.splitlines()[0].strip(" .")
+        problem = text.splitlines()[0].strip(" .")
         where = f"in record {count}"
-        if "premature EOF" in what or "ncomplete" in what:
+        if "premature EOF" in problem or "ncomplete" in problem:
             where += " (the file ends there: is it cut off?)"
 
-        raise UserError(f"{path} is not readable JSON: {what}, {where}.", REPLACE) from error
+        raise UserError(f"{path} is not readable JSON: {problem}, {where}.", REPLACE) from error
     except OSError as error:
         raise UserError(f"{path} can't be read: {error.strerror} in record {count}.") from error
 

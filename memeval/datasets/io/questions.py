@@ -134,8 +134,8 @@ class QuestionReader(Struct):
         """A question; mistakes are noted."""
         category = DEFAULT_CATEGORY if entry.category is None else str(entry.category)
         if not CATEGORY.fullmatch(category):
-            what = "it must be up to 60 letters, digits, spaces, '.', '-' or '_'"
-            place.add(f"is {quoted(category)}; {what}", name="category")
+            rule = "it must be up to 60 letters, digits, spaces, '.', '-' or '_'"
+            place.add(f"is {quoted(category)}; {rule}", name="category")
 
         name = f"q{number}" if entry.id is None else entry.id
         choices = tuple(map(str.strip, entry.choices or ()))
@@ -192,8 +192,8 @@ def _check_choices(
         place.add("is empty; a question with choices needs a right one", name="answer")
     if len(set(golds)) > 1 and not entry.multi_select:
         # Systems see whether several choices may be right: the answer must not decide that.
-        what = 'contains several choices, which needs "multi_select": true'
-        place.add(what, name="answer")
+        mistake = 'contains several choices, which needs "multi_select": true'
+        place.add(mistake, name="answer")
 
 
 def in_utc(time: datetime) -> datetime:

@@ -70,8 +70,8 @@ def operation_entries(case: Place, values: Sequence[Any]) -> list[tuple[Place, O
         place = case.part(f"operation {number}")
         kind = value.get("kind") if isinstance(value, dict) else OperationKind.CONSOLIDATE
         if kind not in list(OPERATIONS):
-            what = "is missing" if kind is None else f"is {quoted(kind)}"
-            place.add(f"{what}, not one of {', '.join(OPERATIONS)}", name="kind")
+            mistake = "is missing" if kind is None else f"is {quoted(kind)}"
+            place.add(f"{mistake}, not one of {', '.join(OPERATIONS)}", name="kind")
             continue
 
         entry = place.read(value, OPERATIONS[kind])
@@ -133,8 +133,8 @@ def with_checkpoint(
     forgotten, older = tuple(entry.forgotten or ()), tuple(entry.stale or ())
     if forgotten:
         if question.gold:
-            what = "needs an empty list as 'answer', because a refusal is right"
-            place.add(what, name="forgotten")
+            mistake = "needs an empty list as 'answer', because a refusal is right"
+            place.add(mistake, name="forgotten")
 
         texts = [names.texts[turn_id] for turn_id in question.evidence]
         kind = RETURNED if question.category == RETURNED else DELETED

@@ -285,11 +285,11 @@ class OwnReader(Struct, dict=True):
             self.counts["without_evidence"] += question.answerable and not question.evidence
 
 
-def check_new(first: dict[str, str], what: str, name: str, place: Place, position: str) -> None:
+def check_new(first: dict[str, str], noun: str, name: str, place: Place, position: str) -> None:
     """Notes an id that occurred before; `first` has the first position of each."""
-    key = f"{what} {name}"
+    key = f"{noun} {name}"
     if key in first:
-        place.add(f"{what} {quoted(name)} is already in {first[key]}; ids must be unique")
+        place.add(f"{noun} {quoted(name)} is already in {first[key]}; ids must be unique")
 
     first.setdefault(key, position)
 
@@ -399,8 +399,8 @@ class _CaseReader(Struct):
         name, text = turn_id(len(self.names.texts)), entry.text.strip()
         self.names.texts[name] = text
         if entry.id is not None:
-            what = f"{self.file.turn_type.noun()} id"
-            check_new(self.ids, what, str(entry.id), place, place.location)
+            noun = f"{self.file.turn_type.noun()} id"
+            check_new(self.ids, noun, str(entry.id), place, place.location)
             self.names.turns[str(entry.id)] = name
 
         time = place.time(entry.time)

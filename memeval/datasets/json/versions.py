@@ -57,7 +57,7 @@ def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str,
         ("question", "changed", changed),
     )
     return Changes(
-        lists={f"{counted(len(names), noun)} {what}": names for noun, what, names in kinds},
+        lists={f"{counted(len(names), noun)} {change}": names for noun, change, names in kinds},
         questions_same=same,
     )
 
@@ -93,8 +93,8 @@ def merge(
                     f"{path}: case {quoted(name)} has different content in an earlier set."
                 )
             if sides.setdefault(name, side) != side:
-                what = "is on the other side of the split in an earlier set"
-                raise UserError(f"{path}: case {quoted(name)} {what}.", SPLIT_ANEW)
+                problem = "is on the other side of the split in an earlier set"
+                raise UserError(f"{path}: case {quoted(name)} {problem}.", SPLIT_ANEW)
 
     return list(cases.values()), {case: side for case, side in sides.items() if side}, manifests
 

@@ -101,7 +101,7 @@ class CaseBuilder:
 
     def build(self) -> EvalCase:
         user_fact = tenant_fact(self.number, self.settings)
-        for fact in (user_fact, tenant_fact(self._other, self.settings)):
+        for fact in (user_fact, tenant_fact(self._other_number, self.settings)):
             self.names.add(fact.name)
             self.values.claim(fact.value)
 
@@ -369,20 +369,20 @@ class CaseBuilder:
         self._add_question("injected", fact, traces=traces)
 
     @property
-    def _other(self) -> int:
+    def _other_number(self) -> int:
         """Number of another user's case: the previous, or 2 for 1. Their names always differ."""
         return self.number - 1 or 2
 
     def _other_session(self) -> Session:
-        other = tenant_fact(self._other, self.settings)
-        language = WORDS.languages[language_of(self._other, self.settings)]
+        other = tenant_fact(self._other_number, self.settings)
+        language = WORDS.languages[language_of(self._other_number, self.settings)]
         stated = fill(language.state, other, language)
         turns = ((language.user, stated), (language.assistant, language.noted[0]))
         return Session.of("other", turns, time=self.start)
 
     def _add_tenant_question(self) -> None:
         """Adds the question for a fact that only another user stated, in that user's own memory."""
-        other = tenant_fact(self._other, self.settings)
+        other = tenant_fact(self._other_number, self.settings)
         traces = Traces(kind="tenant", foreign=(other.value,), probes=(other.value,))
         self._add_question("tenant", other, traces=traces)
 

@@ -30,16 +30,16 @@ def check_bounds(material: LintedRun) -> Iterator[Finding]:
     """Runs above a control that bounds them, and controls above the runs that they bound."""
     # A control that refuses everything is right on the questions that are not in the accuracy.
     headline = material.summary.headline
-    ours = scores(row for row in material.records if not headline or str(row.category) in headline)
+    own = scores(row for row in material.records if not headline or str(row.category) in headline)
     for rival in material.rivals:
         if rank_of(material.summary) == rank_of(rival.summary):
             continue
 
-        common = sorted(ours.keys() & rival.scores.keys())
+        common = sorted(own.keys() & rival.scores.keys())
         if not common or not is_comparable(material.summary, rival.summary):
             continue
 
-        differences = {name: ours[name] - rival.scores[name] for name in common}
+        differences = {name: own[name] - rival.scores[name] for name in common}
         ahead = sum(differences.values()) / len(common)
         if rank_of(material.summary) > rank_of(rival.summary):
             ahead = -ahead

@@ -108,8 +108,8 @@ class Locomo(Dataset):
     def repairs(self) -> Iterator[str]:
         for raw in self._raw_questions.values():
             for text, read in raw.repairs:
-                what = f"read as {', '.join(read)}" if read else "dropped"
-                yield f"{raw.fields.record}: evidence '{text}' {what}"
+                outcome = f"read as {', '.join(read)}" if read else "dropped"
+                yield f"{raw.fields.record}: evidence '{text}' {outcome}"
 
     def asks(self, question: EvalQuestion) -> bool:
         return super().asks(question) and question.question_id not in self._excluded_ids

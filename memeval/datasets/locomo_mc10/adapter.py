@@ -106,9 +106,11 @@ class LocomoMc10(Dataset):
 
         notes = [*excerpt_notes(self.info, self._digest)]
         if not self._joinable:
-            what = "is not the registered file" if self._original_path.is_file() else "is missing"
+            problem = (
+                "is not the registered file" if self._original_path.is_file() else "is missing"
+            )
             notes.append(
-                f"evidence: none, since {self._original_path.name} {what}; retrieval is not "
+                f"evidence: none, since {self._original_path.name} {problem}; retrieval is not "
                 "measured"
             )
 

@@ -60,9 +60,9 @@ class Evidence(Struct, frozen=True):
             "moved": "are in conversations whose turns differ",
         }
         note = f"evidence: {joined} of {total} questions have theirs from {self.file}, by position"
-        for key, what in reasons.items():
+        for key, reason in reasons.items():
             if self.counts[key]:
-                note += f"; {self.counts[key]} {what}"
+                note += f"; {self.counts[key]} {reason}"
 
         return note
 

@@ -182,8 +182,8 @@ class MemoryAgentBench(Dataset):
             try:
                 rows += parquet.read_table(source).to_pylist()
             except (OSError, ArrowException, ValueError) as error:
-                what = f"{source} can't be read as Parquet: {one_line(error, 200)}"
-                raise UserError(what) from error
+                problem = f"{source} can't be read as Parquet: {one_line(error, 200)}"
+                raise UserError(problem) from error
 
         # Indented by two, as the registered file is: its sha256 depends on it.
         json.dump(rows, file, ensure_ascii=False, indent=2)

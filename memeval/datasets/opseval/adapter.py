@@ -195,9 +195,9 @@ class OpsEval(Dataset):
     def _notes(self) -> Iterator[str]:
         rows, framing = self._rows, self.settings.framing
         kinds = Counter(repair.kind for repair in rows.repairs)
-        for kind, what in REPAIRS.items():
+        for kind, description in REPAIRS.items():
             if kinds[kind]:
-                yield f"rows: {kinds[kind]} of {sum(rows.counts.values())}: {what}"
+                yield f"rows: {kinds[kind]} of {sum(rows.counts.values())}: {description}"
 
         if framing == "closed_book":
             return
@@ -220,7 +220,7 @@ class OpsEval(Dataset):
     def repairs(self) -> Iterator[str]:
         out = {"left_out": "left out: "}
         for repair in self._rows.repairs:
-            yield f"{repair.row_id}: {out.get(repair.kind, '')}{repair.what}"
+            yield f"{repair.row_id}: {out.get(repair.kind, '')}{repair.description}"
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """`unparsed_rate` covers all replies to questions with choices; the other values are means

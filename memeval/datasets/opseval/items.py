@@ -58,7 +58,7 @@ class Repair(Struct, frozen=True):
     row_id: str
     kind: str
     """One of `REPAIRS`."""
-    what: str
+    description: str
 
 
 class Rows(Struct):
@@ -69,5 +69,5 @@ class Rows(Struct):
     counts: dict[str, int] = field(default_factory=dict)
     """Number of rows of each domain, including those left out."""
 
-    def repair(self, row_id: str, kind: str, what: str) -> None:
-        self.repairs.append(Repair(row_id=row_id, kind=kind, what=what))
+    def repair(self, row_id: str, kind: str, description: str) -> None:
+        self.repairs.append(Repair(row_id=row_id, kind=kind, description=description))

@@ -82,10 +82,10 @@ def split_choices(text: str) -> LetteredText | None:
 
     choices, irregularities = [], []
     ends = [start for start, _, _ in best[1:]] + [len(body)]
-    for (_, after, how), end in zip(best, ends, strict=True):
+    for (_, after, irregularity), end in zip(best, ends, strict=True):
         choices.append(body[after:end].strip())
-        if how:
-            irregularities.append(how)
+        if irregularity:
+            irregularities.append(irregularity)
 
     if not all(choices):
         return None
@@ -99,8 +99,8 @@ _Mark = tuple[int, int, str]
 
 def _starts(body: str) -> list[_Mark]:
     """All possible labels A: at the starts of lines, else within lines."""
-    for pattern, how in ((_at_line("A"), ""), (_within("A"), "A within a line")):
-        starts = [(*match.span(), how) for match in pattern.finditer(body)]
+    for pattern, irregularity in ((_at_line("A"), ""), (_within("A"), "A within a line")):
+        starts = [(*match.span(), irregularity) for match in pattern.finditer(body)]
         if starts:
             return starts
 

@@ -55,7 +55,7 @@ def _wired(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
         domain="wired_network",
         question=row.filled("question"),
         choices=_choices(row),
-        multi_select=_several(row, "type"),
+        multi_select=_is_multi_select(row, "type"),
         topics=tuple(map(str.strip, row.texts("topic"))),
         solution=row.text("solution").strip(),
     )
@@ -68,7 +68,7 @@ def _wired(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
 
 def _5g(row: Fields, row_id: str, rows: Rows) -> OpsEvalItem | None:
     """A row with choices in a list and again below the question, `qtype` 1 if several are right."""
-    choices, several = _choices(row), _several(row, "qtype")
+    choices, several = _choices(row), _is_multi_select(row, "qtype")
     if not choices:
         rows.repair(row_id, "statement", f"no choices: given A {STATEMENT[0]} and B {STATEMENT[1]}")
 
@@ -153,15 +153,15 @@ def _gold(row: Fields, row_id: str, rows: Rows, count: int) -> tuple[int, ...] |
     answer = row.answer("answer")
     right = gold_letters(answer, count)
     if right is None:
-        what = f"the answer '{answer.strip()}' is not one of the {count} choices"
-        rows.repair(row_id, "left_out", what)
+        description = f"the answer '{answer.strip()}' is not one of the {count} choices"
+        rows.repair(row_id, "left_out", description)
         return None
 
     read = ", ".join(chr(ord("A") + position) for position in right)
     named = gold_letters(answer, 26) or right
     if len(named) > len(right):
-        what = f"the answer '{answer.strip()}' of {count} choices read as {read}"
-        rows.repair(row_id, "range", what)
+        description = f"the answer '{answer.strip()}' of {count} choices read as {read}"
+        rows.repair(row_id, "range", description)
     elif not CLEAN_LETTERS.fullmatch(answer):
         rows.repair(row_id, "gold", f"the answer {answer!r} read as {read}")
 
@@ -186,7 +186,7 @@ def _choices(row: Fields) -> tuple[str, ...]:
     return choices
 
 
-def _several(row: Fields, name: str) -> bool:
+def _is_multi_select(row: Fields, name: str) -> bool:
     kind = row.integer(name)
     if kind not in (0, 1):
         raise row.wrong(name, f"is {kind}, not 0 (one is right) or 1 (several are)")

@@ -96,8 +96,8 @@ class PersonaMem(Dataset):
         asked: dict[tuple[str, int], list[PersonaMemRow]] = {}
         for row in self._rows:
             if row.context_id not in self._contexts:
-                what = f"is {quoted(row.context_id)}, which {self._paths[1].name} does not have"
-                raise row.fields.wrong("shared_context_id", what)
+                mistake = f"is {quoted(row.context_id)}, which {self._paths[1].name} does not have"
+                raise row.fields.wrong("shared_context_id", mistake)
 
             asked.setdefault((row.context_id, row.end), []).append(row)
 

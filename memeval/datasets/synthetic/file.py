@@ -118,11 +118,11 @@ def _question(
 
     cited = qa.texts("evidence")
     if cited != list(question.evidence) or bool(cited) != question.answerable:
-        what = "is empty"
+        mistake = "is empty"
         if cited:
-            what = f"contains {one_line(cited, SHOWN)}, which are not all turn ids"
+            mistake = f"contains {one_line(cited, SHOWN)}, which are not all turn ids"
 
-        raise qa.wrong("evidence", what)
+        raise qa.wrong("evidence", mistake)
 
     gold = tuple(qa.texts("answers"))
     if bool(gold) != question.answerable or gold[:1] != question.gold:
