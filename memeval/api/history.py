@@ -67,12 +67,12 @@ def history(*filters: str, metric: str | None = None, last: int | None = None) -
     return History(runs, names, compare_runs(runs, chosen, steps=True))
 
 
-def _check_one(what: str, names: Sequence[str], setting: str) -> None:
+def _check_one(nouns: str, names: Sequence[str], setting: str) -> None:
     if len(names) > 1:
         shown = ", ".join(one_line(name, 60) for name in names[:MAX_NAMES])
         more = " …" if len(names) > MAX_NAMES else ""
         raise UserError(
-            f"history takes one system and one data set, but the runs have {len(names)} {what}: "
+            f"history takes one system and one data set, but the runs have {len(names)} {nouns}: "
             f"{shown}{more}",
             f"choose one:  {setting}={one_line(names[0], 60)}",
         )

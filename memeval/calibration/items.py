@@ -59,8 +59,8 @@ def _item(row: Fields, kind: str | None) -> ProbeItem:
         missing = row.wrong("kind", "is missing")
         raise UserError(missing.message, "for all rows of a file:  --items vague=FILE")
     if not isinstance(own_kind, str) or not own_kind.strip() or len(own_kind) > LONGEST_KIND:
-        what = f"is {quoted(own_kind)}, not a word such as right, specific or vague"
-        raise row.wrong("kind", what)
+        mistake = f"is {quoted(own_kind)}, not a word such as right, specific or vague"
+        raise row.wrong("kind", mistake)
 
     answer_name = "answer" if "answer" in row.values else "hypothesis"
     return ProbeItem(

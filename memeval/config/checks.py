@@ -64,12 +64,12 @@ def check_address(option: str, address: str, *hints: str) -> None:
 def check_plain(option: str, address: str, *hints: str) -> None:
     """Raises `UserError` for a URL with user, password or query, which would be published."""
     refused = {"@": "a user name or a password", "?": "a query", "#": "a fragment"}
-    for mark, what in refused.items():
+    for mark, secret in refused.items():
         if mark in address:
             # After this, it is removed from all output.
             keep_address(address)
             raise UserError(
-                f"{option} contains {what}, but settings are published with the run", *hints
+                f"{option} contains {secret}, but settings are published with the run", *hints
             )
 
 

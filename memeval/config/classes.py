@@ -17,26 +17,26 @@ _PACKAGE = f"{Path(__file__).parents[1]}/"
 _PYTHON = re.compile(re.escape(f"{Path(traceback.__file__).parent}/") + "(?!site-packages/)")
 
 
-def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
+def class_at(path: str, base: type[T], group: str, label: str) -> type[T]:
     """The class at a path, a subclass of `base`. Raises `UserError`.
 
-    `group` is its config group, `what` its description in errors.
+    `group` is its config group, `label` its description in errors.
     """
-    named_class = import_named(path, group, what, base)
+    named_class = import_named(path, group, label, base)
     if not (isinstance(named_class, type) and issubclass(named_class, base)):
         raise UserError(
-            f"{what}: {path} is not a subclass of {base.__module__}.{base.__qualname__}"
+            f"{label}: {path} is not a subclass of {base.__module__}.{base.__qualname__}"
         )
 
     if missing := sorted(getattr(named_class, "__abstractmethods__", ())):
         raise UserError(
-            f"{what}: {path} does not define {', '.join(missing)} of {base.__qualname__}"
+            f"{label}: {path} does not define {', '.join(missing)} of {base.__qualname__}"
         )
 
     return named_class
 
 
-def import_named(path: str, group: str, what: str, base: type[Any] = object) -> Any:
+def import_named(path: str, group: str, label: str, base: type[Any] = object) -> Any:
     """The object at the path, whether or not it is a class. Raises `UserError` as `class_at` does.
 
     If the object does not exist, the error names the classes derived from `base`.
@@ -51,24 +51,24 @@ def import_named(path: str, group: str, what: str, base: type[Any] = object) -> 
     except SyntaxError as error:
         where = f"{Path(error.filename or module_name).name}:{error.lineno}"
         raise UserError(
-            f"{what}: {where}: {type(error).__name__}: {one_line(error.msg)}"
+            f"{label}: {where}: {type(error).__name__}: {one_line(error.msg)}"
         ) from error
     except ModuleNotFoundError as error:
         hint = "is it installed, or on PYTHONPATH? only python -m memeval searches this folder"
         if module_name.endswith(".py"):
             hint = f"name the module, not its file:  {Path(module_name).stem}:{class_name}"
 
-        message = f"{what}: no module named '{error.name}' (class {path})"
+        message = f"{label}: no module named '{error.name}' (class {path})"
         raise UserError(message, hint) from error
     except (MemevalError, KeyboardInterrupt):
         raise
     except BaseException as error:
         # A user's module may do anything when it is imported, even call `sys.exit`.
-        raise UserError(f"{what}: {located_error(error)}") from error
+        raise UserError(f"{label}: {located_error(error)}") from error
 
     named_class = getattr(module, class_name, None)
     if named_class is None:
-        message = f"{what}: module '{module_name}' has no class '{class_name}'"
+        message = f"{label}: module '{module_name}' has no class '{class_name}'"
         names = [name for name, value in vars(module).items() if _is_usable(value, base)]
         if not names:
             raise UserError(message, f"it defines no subclass of {base.__qualname__}")
@@ -112,11 +112,11 @@ def located_error(error: BaseException, limit: int = 200) -> str:
 
 
 @contextmanager
-def explaining(what: str, *hints: str) -> Iterator[None]:
-    """Raises `UserError` with `what` and the location for an error of a user's code."""
+def explaining(problem: str, *hints: str) -> Iterator[None]:
+    """Raises `UserError` with `problem` and the location for an error of a user's code."""
     try:
         yield
     except MemevalError:
         raise
     except Exception as error:
-        raise UserError(f"{one_line(what, 400)}: {located_error(error)}", *hints) from error
+        raise UserError(f"{one_line(problem, 400)}: {located_error(error)}", *hints) from error

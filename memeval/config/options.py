@@ -81,21 +81,21 @@ class Registry(Generic[T]):
 
     def load(self, name: str, path: str | None = None) -> type[T]:
         """The class of that name, or at `path`. Raises `UserError`."""
-        what = f"{self.noun} '{name}'"
+        label = f"{self.noun} '{name}'"
         if path is None:
             path = self.path_of(name)
-            what += origin(self.group, name)
+            label += origin(self.group, name)
 
-        return class_at(path=path, base=self.base, group=self.group, what=what)
+        return class_at(path=path, base=self.base, group=self.group, label=label)
 
     def load_object(self, name: str) -> T:
         """The object of that name, for a kind of objects. Raises `UserError`."""
         path = self.path_of(name)
-        what = f"{self.noun} '{name}'{origin(self.group, name)}"
-        named = import_named(path, self.group, what)
+        label = f"{self.noun} '{name}'{origin(self.group, name)}"
+        named = import_named(path, self.group, label)
         if not isinstance(named, self.base):
             base = f"{self.base.__module__}.{self.base.__qualname__}"
-            raise UserError(f"{what}: {path} is not a {base}")
+            raise UserError(f"{label}: {path} is not a {base}")
 
         return named
 

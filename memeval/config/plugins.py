@@ -83,8 +83,8 @@ def plugin(group: str, name: str) -> Plugin | None:
     if provided[-1].path and group in GROUPS:
         hints.append(f"or name the class:  {group}.class={provided[-1].path}")
 
-    what = f"metric '{name}'" if group == METRIC else f"{group}={name}"
-    raise UserError(f"{what} is defined by two packages: {' and '.join(packages)}", *hints)
+    label = f"metric '{name}'" if group == METRIC else f"{group}={name}"
+    raise UserError(f"{label} is defined by two packages: {' and '.join(packages)}", *hints)
 
 
 def own_file(group: str, name: str) -> Path | None:

@@ -68,8 +68,8 @@ def served_fields(group: str, option: str) -> dict[str, Any] | None:
     for an option of two packages.
     """
     if group in GROUPS and (match := CLASS_OPTION.fullmatch(option)):
-        what = f"{group} '{match['name'] or match['path'].rpartition(':')[2]}'"
-        part = import_named(match["path"], group, what)
+        label = f"{group} '{match['name'] or match['path'].rpartition(':')[2]}'"
+        part = import_named(match["path"], group, label)
         name = match["name"] or _name_of(group, match["path"], part)
         return {"name": name, "class": match["path"], **_settings(group, part)}
 

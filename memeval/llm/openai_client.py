@@ -40,8 +40,8 @@ class ClientTransport(Transport):
         has_key = bool(api_key) and (api_version is None or api_key != NO_KEY)
         names: list[str] = []
         if has_key:
-            theirs = set(map(str.lower, headers))
-            names = [name for name in _AUTHENTICATION if name not in theirs]
+            replaced = set(map(str.lower, headers))
+            names = [name for name in _AUTHENTICATION if name not in replaced]
 
         http_client = httpx2.AsyncClient(transport=_Connections(self, names), trust_env=False)
         self._client = _client(address, api_key or NO_KEY, api_version, http_client)

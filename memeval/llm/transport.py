@@ -35,17 +35,17 @@ class Transport:
         from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
         self._address = address.rstrip("/")
-        ours = {
+        defaults = {
             "Content-Type": "application/json",
             "Accept": "application/json",
             "User-Agent": "memeval",
         }
         if api_key:
-            ours["Authorization"] = f"Bearer {api_key}"
+            defaults["Authorization"] = f"Bearer {api_key}"
 
         # The user's headers replace memeval's of the same name, ignoring case.
-        theirs = {name.lower() for name in headers}
-        self._headers = {name: ours[name] for name in ours if name.lower() not in theirs}
+        replaced = {name.lower() for name in headers}
+        self._headers = {name: defaults[name] for name in defaults if name.lower() not in replaced}
         self._headers |= headers
         scheme = urlsplit(address).scheme
         trusted = _trusted() if scheme == "https" else True

@@ -131,7 +131,7 @@ def _is_neutral(sentence: str, kind: _Kind) -> bool:
 def _refuses(telling: list[str], kinds: list[_Kind]) -> bool:
     first, last = kinds[0], kinds[-1]
     if first in _REFUSALS:
-        return not _goes_on(telling, kinds)
+        return not _answer_follows(telling, kinds)
     if first is _Kind.ANSWERS_AFTER_ALL:
         return False
 
@@ -146,14 +146,14 @@ def _refuses(telling: list[str], kinds: list[_Kind]) -> bool:
     if first is _Kind.OTHER_MATTERS:
         for at, kind in enumerate(kinds):
             if kind in _REFUSALS:
-                return not _goes_on(telling[at:], kinds[at:])
+                return not _answer_follows(telling[at:], kinds[at:])
 
         return False
 
     return last is _Kind.DECIDES and not english.PARTIAL.search(telling[-1])
 
 
-def _goes_on(telling: list[str], kinds: list[_Kind]) -> bool:
+def _answer_follows(telling: list[str], kinds: list[_Kind]) -> bool:
     """Whether an answer comes after the refusal that the sentences begin with."""
     if kinds[-1] in _REFUSALS or len(kinds) == 1:
         return False

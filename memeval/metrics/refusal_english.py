@@ -7,7 +7,7 @@ that. Every pattern is applied to a clause of bounded length.
 import re
 
 
-def _any(*patterns: str) -> re.Pattern[str]:
+def _any_of(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
 
 
@@ -85,7 +85,7 @@ _UNABLE = (
     r"|can neither|do not know how to)"
 )
 
-DECISIVE = _any(
+DECISIVE = _any_of(
     # The answerer does not know.
     rf"^(?:i|we) (?:\w+ ){{0,2}}(?:do|did) not {_ADVERBS}know\b(?! (?:how|what) (?:to|i|we)\b)",
     r"^(?:do|did) not know(?! how to)\b(?= *$| *,| the | what | who | when | where | which | if )",
@@ -135,7 +135,7 @@ DECISIVE = _any(
 )
 """Refusals that also count after other text: they speak of the answer as a whole."""
 
-PLAIN = _any(
+PLAIN = _any_of(
     # There is no information.
     rf"^(?:there (?:is|was|are|were|exists?|seems? to be|appears? to be|has been|have been) )?"
     rf"(?:also )?(?:no|not any|not a|not an|not much|little to no|never any) "

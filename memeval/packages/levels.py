@@ -195,14 +195,14 @@ class _Verifier:
         asked = question_ids(records)
         missing = [name for name in data.questions if name not in asked]
         if missing and not (summary.is_stopped or summary.params.get("system.only_listed")):
-            what = counted(len(missing), "question")
-            yield f"{what} of its settings have no record: {name_ids(missing)}"
+            number = counted(len(missing), "question")
+            yield f"{number} of its settings have no record: {name_ids(missing)}"
 
         others = OtherMetrics.of(summary.tags.get(FIGURES_CODE, ""))
         unlike = list(unlike_records(records, self.rows[run.key], data, others))
         if unlike:
-            what = counted(len(unlike), "record")
-            yield f"{what} that differ from rows and data: {name_ids(unlike)}"
+            number = counted(len(unlike), "record")
+            yield f"{number} that differ from rows and data: {name_ids(unlike)}"
 
     def _compare_again(self, level: Level) -> int:
         """Compares runs by memeval and by the witness; returns the number of comparisons."""

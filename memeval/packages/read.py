@@ -120,8 +120,8 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
         raise _error(path, f"it is not an intact zip file ({one_line(error, 100)})") from error
 
 
-def _error(path: Path, what: str) -> UserError:
-    return UserError(f"{one_line(path.name)} is not an intact package: {what}")
+def _error(path: Path, problem: str) -> UserError:
+    return UserError(f"{one_line(path.name)} is not an intact package: {problem}")
 
 
 def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
@@ -243,7 +243,7 @@ def _extract(
     entry = manifest.entries[name]
     make_folder(target.parent)
     digest, size = hashlib.sha256(), 0
-    with archive.open(name) as file, open(target, "xb", opener=open_private) as out:
+    with archive.open(name) as file, open(target, "xb", opener=open_private) as output:
         while chunk := file.read(_CHUNK):
             size += len(chunk)
             # The size in the directory may be wrong.
@@ -251,7 +251,7 @@ def _extract(
                 break
 
             digest.update(chunk)
-            out.write(chunk)
+            output.write(chunk)
 
     if size != entry.size or digest.hexdigest() != entry.sha256:
         raise _error(path, f"'{name}' is damaged or was edited: it differs from {form.MANIFEST}")

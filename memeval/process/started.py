@@ -52,12 +52,12 @@ def end_all() -> None:
         remove_folder(Path(folder))
 
 
-def make_folder(what: str, *, guarded: bool = True) -> Path:
+def make_folder(purpose: str, *, guarded: bool = True) -> Path:
     """A temporary folder named after this process, with which it is removed.
 
     If it is not `guarded`, other processes may name it, and a killed process leaves it behind.
     """
-    folder = Path(tempfile.mkdtemp(prefix=f"memeval-{what}-{owner()}-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"memeval-{purpose}-{owner()}-"))
     if guarded:
         adopt_folder(folder)
     else:

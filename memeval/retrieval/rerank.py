@@ -72,10 +72,10 @@ def config_named(name: str) -> RerankerConfig:
     return RerankerConfig(name=name)
 
 
-def check_name(what: str, name: str) -> None:
-    """Raises `UserError` if no reranker has the name; `what` is the word for it in the message."""
+def check_name(noun: str, name: str) -> None:
+    """Raises `UserError` if no reranker has the name; `noun` is the word for it in the message."""
     if name == DEFAULT or not is_available(OPTIONS, name):
-        raise unknown(what, name, set(available(OPTIONS)) - {DEFAULT})
+        raise unknown(noun, name, set(available(OPTIONS)) - {DEFAULT})
 
 
 def check_reranker(settings: RerankerConfig) -> None:

@@ -33,10 +33,10 @@ _CLIENT_LOCK = Lock()
 """Guards Chroma's registry of clients, which has no lock."""
 
 
-def width_error(what: str, width: int, kept: int) -> ModelError:
+def width_error(vector: str, width: int, kept: int) -> ModelError:
     """The error for a vector whose width differs from those of a memory."""
     return ModelError(
-        f"{what} has {width} numbers, but those of the memory have {kept}: the embedding "
+        f"{vector} has {width} numbers, but those of the memory have {kept}: the embedding "
         f"model's width has changed; use embedder.width={width}, which rebuilds memories and "
         "vectors"
     )

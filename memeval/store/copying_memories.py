@@ -61,17 +61,17 @@ async def _fetch_memory(
     if (folder / MANIFEST).is_file():
         return Copied(StoredKind.MEMORIES, name, new=0, present=1)
 
-    theirs = await shared.digests(folder, key)
-    if MANIFEST not in theirs:
+    remote = await shared.digests(folder, key)
+    if MANIFEST not in remote:
         return Copied(StoredKind.MEMORIES, name, new=0, present=0)
     if not do_it:
-        return Copied(StoredKind.MEMORIES, name, new=len(theirs), present=0)
+        return Copied(StoredKind.MEMORIES, name, new=len(remote), present=0)
 
     make_folder(folder.parent)
     if not await shared.fetch(folder, key):
         return Copied(StoredKind.MEMORIES, name, new=0, present=0, problem="it can't be fetched")
 
-    return _compare(name, theirs, file_digests(folder))
+    return _compare(name, remote, file_digests(folder))
 
 
 def _compare(name: str, source: dict[str, str], target: dict[str, str]) -> Copied:

@@ -56,8 +56,8 @@ async def dump_is_plain(sut: SystemUnderTest) -> None:
         expect(is_plain, f"the item {one_line(item, 60)}", "objects of plain JSON")
         for name in ("kind", "text"):
             value = item.get(name)
-            what = f"an item whose {name} is {one_line(value, 60)}"
-            expect(isinstance(value, str) and bool(value), what, "a string")
+            seen = f"an item whose {name} is {one_line(value, 60)}"
+            expect(isinstance(value, str) and bool(value), seen, "a string")
 
         foreign = sorted(set(item.get("turn_ids", ())) - turns)
         expect(not foreign, f"an item with the turns {quoted(foreign)}", "turns of the case")

@@ -53,10 +53,10 @@ def json_or_none(text: str | bytes) -> Any:
 
 def fault_in(error: Exception) -> str:
     """msgspec's message, after the path of the member: `usage[0].calls: expected …`."""
-    what, _, path = str(error).partition(" - at `$")
-    if not what.startswith("JSON"):
-        what = what[:1].lower() + what[1:]
+    message, _, path = str(error).partition(" - at `$")
+    if not message.startswith("JSON"):
+        message = message[:1].lower() + message[1:]
 
-    what = _BOUND_OF_FINITE.sub("a finite number", what)
+    message = _BOUND_OF_FINITE.sub("a finite number", message)
     path = path.rstrip("`").removeprefix(".")
-    return f"{path}: {what}" if path else what
+    return f"{path}: {message}" if path else message

@@ -71,7 +71,7 @@ def check_packages(
     processes = min(count_cores(), len(paths))
     if len(paths) <= FEW or processes < 2:
         for path in paths:
-            yield _sharing_questions(check(path), known)
+            yield _share_questions(check(path), known)
 
         return
 
@@ -79,7 +79,7 @@ def check_packages(
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         try:
             for outcome in pool.map(check, paths):
-                yield _sharing_questions(outcome, known)
+                yield _share_questions(outcome, known)
         except BrokenProcessPool as error:
             raise WorldError(
                 "board: a process that checked packages was killed",
@@ -117,7 +117,7 @@ def failed_level(levels: Sequence[Level]) -> Level | None:
     return None
 
 
-def _sharing_questions(
+def _share_questions(
     outcome: Refused | Checked, known: list[Mapping[str, AskedQuestion]]
 ) -> Refused | Checked:
     """The outcome. Runs with the same questions in the same order share one object for them: there

@@ -83,8 +83,8 @@ def _drop_refused(checked: Sequence[Refused | Checked]) -> tuple[list[Checked], 
         if isinstance(outcome, Refused):
             level = outcome.level
             # Only the number of problems: the contents of a damaged package are not published.
-            what = f"level {level.number} ({level.name}): {counted(len(level.problems), 'problem')}"
-            left_out.append(LeftOut(one_line(outcome.path.name, LONGEST), what))
+            why = f"level {level.number} ({level.name}): {counted(len(level.problems), 'problem')}"
+            left_out.append(LeftOut(one_line(outcome.path.name, LONGEST), why))
         elif outcome.package.id in sound:
             first = _file_name(sound[outcome.package.id].package)
             left_out.append(LeftOut(_file_name(outcome.package), f"the same as {first}"))

@@ -168,7 +168,7 @@ def _front(board: Board) -> str:
     for most in MAX_ON_FRONT:
         shown, room = [], most
         for table in board.tables:
-            rows = _most_telling(table, min(room, MAX_OF_TABLE))
+            rows = _front_rows(table, min(room, MAX_OF_TABLE))
             room -= len(rows)
             if rows:
                 shown.append((table, rows))
@@ -182,7 +182,7 @@ def _front(board: Board) -> str:
     return page
 
 
-def _most_telling(table: BoardTable, most: int) -> list[BoardRow]:
+def _front_rows(table: BoardTable, most: int) -> list[BoardRow]:
     """Baselines, and the systems with the highest accuracy, in the table's order."""
     first = sorted(table.rows, key=lambda row: row.kind == "system")[:most]
     kept = {row.key for row in first}

@@ -75,10 +75,10 @@ class SystemCall(Struct):
         file, line = own[-1] if own else foreign[0]
         return f"{Path(file).name}:{line} in {self.method}"
 
-    def misuse(self, what: str) -> SystemFaultError:
+    def misuse(self, problem: str) -> SystemFaultError:
         """The error for a method that broke its contract without raising anything."""
         method = "tools" if self.method.startswith(TOOL) else self.method
-        return SystemFaultError(f"{_location(self.owner, method)}: {what}")
+        return SystemFaultError(f"{_location(self.owner, method)}: {problem}")
 
     def overdue(self) -> SystemFaultError:
         """The error for a call that took longer than its time limit."""

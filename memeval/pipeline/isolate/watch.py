@@ -127,9 +127,9 @@ class Watched:
 
         return None
 
-    def misuse(self, method: str, what: str) -> SystemFaultError:
+    def misuse(self, method: str, problem: str) -> SystemFaultError:
         """The error of a method that broke its contract without raising anything."""
-        return self._call(method).misuse(what)
+        return self._call(method).misuse(problem)
 
     def _call(self, name: str) -> SystemCall:
         return SystemCall(self.case_id, self.system, name, self.timeout_s)

@@ -134,11 +134,11 @@ class SystemSource(Source):
 
         return digests
 
-    def _words(self, method: str, what: str) -> tuple[str, ...]:
+    def _words(self, method: str, expected: str) -> tuple[str, ...]:
         words = self._ask_class(method)
         if not isinstance(words, tuple | list) or not all(isinstance(word, str) for word in words):
             raise UserError(
-                f"{self._name_of(method)} must return {what}, but returned {_quote(words)}"
+                f"{self._name_of(method)} must return {expected}, but returned {_quote(words)}"
             )
 
         return tuple(words)

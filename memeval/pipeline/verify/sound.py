@@ -309,11 +309,11 @@ class FolderCheck:
 
         self._note_records(differing, "with a different seed or top_k")
 
-    def _note_records(self, ids: list[str], what: str) -> None:
+    def _note_records(self, ids: list[str], predicate: str) -> None:
         """Adds a problem of some records, if there are any."""
         if ids:
             count = counted(len(ids), "record is", "records are")
-            self.problems.append(f"{RECORDS_FILE}: {count} {what}: {name_ids(ids)}")
+            self.problems.append(f"{RECORDS_FILE}: {count} {predicate}: {name_ids(ids)}")
 
     def _keep_ingests(
         self,

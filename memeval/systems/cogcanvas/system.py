@@ -267,9 +267,9 @@ def describe_losses(counts: Mapping[str, int]) -> str:
     """Losses of an extraction: `11 of 37 replies unreadable, 2 artifacts of an unknown type`."""
     calls = counts.get("calls", 0)
     lost = []
-    for name, what in REPLY_LOSSES.items():
+    for name, loss in REPLY_LOSSES.items():
         if count := counts.get(name):
-            lost.append(f"{count} of {calls} replies {what}")
+            lost.append(f"{count} of {calls} replies {loss}")
 
-    lost += [f"{counts[name]} {what}" for name, what in ARTIFACT_LOSSES.items() if counts.get(name)]
+    lost += [f"{counts[name]} {loss}" for name, loss in ARTIFACT_LOSSES.items() if counts.get(name)]
     return ", ".join(lost)

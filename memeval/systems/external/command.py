@@ -172,13 +172,13 @@ class Process:
             async with time_limit(timeout_s):
                 reply = await self._exchange(encode(request))
         except TimeoutError:
-            what = f"did not reply to {operation} within {timeout_s:g} s"
+            problem = f"did not reply to {operation} within {timeout_s:g} s"
             # It may have sent a reply that lacks the request's id.
             if self._last_noise:
                 line = one_line(self._last_noise, 80)
-                what += f', but wrote a line without "id": {self._count}: {line}'
+                problem += f', but wrote a line without "id": {self._count}: {line}'
 
-            raise ProgramError(f"{what}{self.program.last_words()}") from None
+            raise ProgramError(f"{problem}{self.program.last_words()}") from None
         except (ConnectionError, asyncio.IncompleteReadError):
             raise ProgramError(await self.program.describe_end(operation)) from None
 

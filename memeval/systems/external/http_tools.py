@@ -83,17 +83,19 @@ def as_tool(declared: DeclaredTool, use: Use) -> Tool:
 
 
 def read_result(
-    reply: wire.Json, sift: Callable[[wire.Json], wire.SearchResults], nothing: str | None = None
+    reply: wire.Json,
+    read_search: Callable[[wire.Json], wire.SearchResults],
+    nothing: str | None = None,
 ) -> ToolResult:
     """Result of a tool's reply: `results` as those of a search, `text`, `error`, or any other
     object, which the model is shown as JSON.
 
-    `sift` reads results; `nothing` is the pattern of the service's reply if nothing was found.
-    Raises any error of `sift`.
+    `read_search` reads results, and its errors are raised; `nothing` is the pattern of the
+    service's reply if nothing was found.
     """
     shown = {name: value for name, value in reply.items() if name != "usage"}
     if isinstance(shown.get("results"), list):
-        search = sift(shown)
+        search = read_search(shown)
         texts = "\n".join(chunk.text for chunk in search.results)
         chunks = None if search.without_ids else search.results
         return ToolResult(texts or "Nothing was found.", retrieved=chunks)

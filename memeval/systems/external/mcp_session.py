@@ -290,7 +290,7 @@ def _innermost(error: BaseException) -> str:
     # By name, because the library with which mcp validates replies is not a dependency of memeval.
     if type(error).__name__ == "ValidationError" and hasattr(error, "errors"):
         fault = error.errors(include_url=False)[0]
-        path, what = ".".join(map(str, fault["loc"])), fault["msg"]
-        return f"the reply does not fit MCP: {one_line(f'{path}: {what}', 200)}"
+        path, message = ".".join(map(str, fault["loc"])), fault["msg"]
+        return f"the reply does not fit MCP: {one_line(f'{path}: {message}', 200)}"
 
     return one_line(str(error), 300) or type(error).__name__

@@ -45,12 +45,12 @@ class Leftover:
     """
 
     def __init__(
-        self, owner: object, what: str, delete: Callable[[Any, str], None], client: Any, name: str
+        self, owner: object, label: str, delete: Callable[[Any, str], None], client: Any, name: str
     ) -> None:
         """`delete` gets `client` and `name`; neither may keep a reference to `owner`."""
         # A finalizer runs once, whichever of the three comes first, and also when the process
         # ends.
-        self._finalizer = weakref.finalize(owner, _delete, what, delete, client, name)
+        self._finalizer = weakref.finalize(owner, _delete, label, delete, client, name)
 
     def discard(self) -> None:
         """Deletes the data in another thread, which the process waits for when it ends."""
@@ -58,10 +58,10 @@ class Leftover:
         threading.Thread(target=self._finalizer, name="memeval-discard").start()
 
 
-def _delete(what: str, delete: Callable[[Any, str], None], client: Any, name: str) -> None:
+def _delete(label: str, delete: Callable[[Any, str], None], client: Any, name: str) -> None:
     try:
         delete(client, name)
     except Exception as error:  # noqa: BLE001 - a client may raise any error; the results stay
         _log.warning(
-            "%s could not be deleted and is left behind: %s: %s", what, type(error).__name__, error
+            "%s could not be deleted and is left behind: %s: %s", label, type(error).__name__, error
         )

@@ -199,8 +199,8 @@ class Files(ChunkSystem, RecallSystem):
     def _write_file(self, path: str, text: str) -> ToolResult:
         name = _plain(path)
         if not _NOTE_NAME.fullmatch(name) or name == INDEX:
-            what = f"'{path[:100]}' can't be a file of notes: letters, digits, _ - . and /"
-            return ToolResult(f"{what}, such as people/ann.txt.", is_error=True)
+            problem = f"'{path[:100]}' can't be a file of notes: letters, digits, _ - . and /"
+            return ToolResult(f"{problem}, such as people/ann.txt.", is_error=True)
         if len(text) > LONGEST_NOTE:
             return ToolResult(f"A file has at most {LONGEST_NOTE:,} characters.", is_error=True)
         if name not in self._notes and len(self._notes) >= MAX_NOTES:
