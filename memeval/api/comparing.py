@@ -64,9 +64,7 @@ class Comparisons(tuple[Comparison, ...]):
         return lines
 
     def table(self) -> Table:
-        """The differences as a table for a paper, with intervals, p, and the detectable
-        difference.
-        """
+        """The differences as a table for a paper: intervals, p, and the detectable difference."""
         return Table(difference_table(self))
 
     def plot(self, number: int = 0) -> Figure:

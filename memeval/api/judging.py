@@ -284,9 +284,7 @@ def _judge_in_file(
 def _system_of_file(
     file: str, hypotheses: Hypotheses, judge_of_file: RecordedJudge | None, *, only_listed: bool
 ) -> dict[str, Any]:
-    """The system of the run: the file, and the part of it that is used. It is part of the run's
-    key.
-    """
+    """The system of the run, part of its key: the file, and the part of it that is used."""
     from memeval.pipeline.open.system_source import IMPORTED
 
     system: dict[str, Any] = {"name": IMPORTED, "file": file, "sha256": hypotheses.sha256}

@@ -83,9 +83,7 @@ def _verdict_on(answer: JudgedAnswer | None, row: LabelRow) -> bool | None:
 
 
 def _other_judge(row: LabelRow, other: Run | None, judge: JudgeIdentity | None) -> str | None:
-    """The judge of the run that a row names, or that the row itself names; None if it is the same
-    as `judge`.
-    """
+    """The judge of the run that a row names, or that it names itself; None if it is `judge`."""
     if other is not None:
         if is_same_judge(other.summary.judge, judge):
             return None

@@ -178,9 +178,7 @@ def _answer_help(arguments: list[str]) -> bool:
 
 
 def _complete_command(arguments: list[str]) -> bool:
-    """Completes a command for a shell; returns whether Hydra, which completes settings, has nothing
-    to add.
-    """
+    """Completes a command for a shell; returns whether Hydra has nothing to add."""
     line = os.environ.get("COMP_LINE", "")
     if arguments[:1] != ["-sc"] or " " not in line:
         return False

@@ -76,9 +76,7 @@ def asked_counts(cases: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
 
 
 def outlook_line(outlook: Outlook, *, per_case: int | None = None) -> str:
-    """Sentence on the differences that the data could show; `per_case` is an assumed number of
-    questions.
-    """
+    """The differences that the data could show; `per_case` is an assumed number of questions."""
     size = f"{counted(outlook.questions, 'question')} in {counted(outlook.cases, 'case')}"
     data, few = f"{outlook.dataset}: {size}", " are"
     if outlook.questions == 1:

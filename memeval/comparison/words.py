@@ -126,9 +126,7 @@ def table_remarks(comparisons: Iterable[Comparison]) -> list[str]:
 
 
 def headline(comparison: Comparison) -> list[str]:
-    """Subject of the comparison: the runs, the data, the judge; and that it was forced, if
-    it was.
-    """
+    """The subject: the runs, the data, the judge; and whether the comparison was forced."""
     lines = [f"{comparison.metric}, in {comparison.unit}"]
     if comparison.baseline:
         lines[0] += f", against {comparison.run(comparison.baseline).label} (baseline)"

@@ -40,9 +40,7 @@ BY_TRACKING = "for a password:  export MLFLOW_TRACKING_URI=...  and leave tracki
 
 
 def check_address(option: str, address: str, *hints: str) -> None:
-    """Raises `UserError` unless this is the http(s) URL of a host without user, password, query
-    or fragment.
-    """
+    """Raises `UserError` unless it is an http(s) URL without user, password, query or fragment."""
     check_plain(option, address, *(hints or (BY_HEADER,)))
     example = "for example:  http://localhost:8000/v1"
     if not address.lower().startswith(("http://", "https://")):

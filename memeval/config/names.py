@@ -101,8 +101,7 @@ def unknown_name(key: str) -> UserError:
 
 
 def fields_called(name: str) -> list[str]:
-    """Groups and fields whose last part is, begins with or ends with `name`; exact matches
-    first."""
+    """Groups and fields called `name`, then those whose last part begins or ends with it."""
     exact: list[str] = []
     parts: list[str] = []
     for known in known_names():

@@ -204,9 +204,7 @@ def _unlike_counts(read: Mapping[str, int], expected: Mapping[str, int]) -> Iter
 def _unlike(
     info: DatasetInfo, path: Path | None, digest: str, files: Sequence[FileInfo]
 ) -> Iterator[str]:
-    """Differences of a file, or of a folder's files, from the registered ones; none for a
-    registered excerpt.
-    """
+    """How files differ from the registered ones; none for a registered excerpt."""
     if path is None or excerpt_of(info, digest):
         return
 

@@ -144,8 +144,6 @@ def _draw_systematically(
 
 
 def _random(*parts: str) -> float:
-    """A number in [0, 1) that depends only on the parts: the same in any process and on any
-    machine.
-    """
+    """A number in [0, 1) that depends only on the parts: the same on any machine."""
     digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:7]) / 2**56

@@ -197,9 +197,7 @@ class ModelJudge(Judge):
 
 
 class StrictJudge(ModelJudge):
-    """Right only if the answer states what the gold states; vague, partial and hedged answers are
-    wrong.
-    """
+    """Right only if the answer states the gold; vague, partial and hedged answers are wrong."""
 
     name = "llm"
     usual_for = frozenset({AnswerKind.SENTENCES})

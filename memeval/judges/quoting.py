@@ -174,8 +174,7 @@ class QuotableTexts(Struct, frozen=True):
         return False
 
     def holds(self, text: str) -> bool:
-        """Whether the texts contain this one, by letters and digits; true for a text without
-        these."""
+        """Whether the texts contain this one, by its letters and digits; true if it has none."""
         searched = set(map(squeeze, forms(text)))
         if "" in searched:
             return True

@@ -68,9 +68,7 @@ nothing.
 def read_letters(
     reply: str, choices: Sequence[str], *, multi_select: bool
 ) -> tuple[int, ...] | None:
-    """Positions that a reply chooses among `choices`, ascending and each once; None if the rule
-    reads none.
-    """
+    """The positions that a reply chooses, ascending and each once; None if the rule reads none."""
     text = unicodedata.normalize("NFKC", reply).strip()
     # 57 questions of OpsEval have a choice that is broken over lines.
     for choice in choices:

@@ -260,8 +260,7 @@ def _commit_of(path: Path) -> Json | None:
 
 
 def _left_out_notes(packed: Sequence[Run], known: Sequence[Run]) -> list[str]:
-    """Notes on the numbers of runs of this home with the settings of a packed run, but outside the
-    package."""
+    """Notes on the runs of this home with the settings of a packed run, but outside the package."""
     keys, settings = {run.key for run in packed}, list(map(_settings, packed))
     counts: Counter[str] = Counter()
     for run in known:

@@ -65,9 +65,7 @@ class RunRows:
             yield from rows.values()
 
     def references(self, repeat: int) -> Iterator[tuple[str, bool]]:
-        """References of the texts of a repeat's rows, each with whether the text is a reply, and
-        not data.
-        """
+        """References of the texts of a repeat's rows, each with whether the text is a reply."""
         for (number, _), ingest in self.ingests.items():
             if number == repeat and ingest.written is not None:
                 for session in ingest.written.sessions:

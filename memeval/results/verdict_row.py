@@ -13,9 +13,7 @@ from memeval.results.rows import StepTimes, _no_usage
 
 
 class VerdictRow(Struct, frozen=True, omit_defaults=True):
-    """The verdict on one answer, or the reason why it is missing. Its file has the members in this
-    order.
-    """
+    """The verdict on an answer, or why it is missing. Its file has the members in this order."""
 
     id: str
     """The question's id."""

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 
 def processes_of(launcher: Any) -> int:
-    """Number of processes that a launcher of Hydra runs at the same time, according to its
-    settings."""
+    """Number of processes that a launcher of Hydra runs at once, according to its settings."""
     count = launcher.get("n_jobs") or 1
     # As in joblib: -1 means all processors, -2 all but one.
     return count if count > 0 else max(1, (os.cpu_count() or 1) + 1 + count)

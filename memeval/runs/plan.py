@@ -71,9 +71,7 @@ class CellOutcome(Struct, frozen=True):
         return None
 
     def complete_summary(self) -> RunSummary:
-        """The summary. Raises the error of a cell that failed, and `BudgetError` for one that was
-        stopped.
-        """
+        """The summary. Raises a failed cell's error, and `BudgetError` for one that was stopped."""
         if self.summary is None:
             assert self.error is not None
             raise self.error
@@ -96,8 +94,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def repetition_note(self) -> str | None:
-        """A note on the number of cells that are the same run as another one; None if all
-        differ."""
+        """A note on the number of cells that are the same run as another; None if all differ."""
         count = len(self.cells) - len({planned.cell.run_key for planned in self.cells})
         if not count:
             return None

@@ -91,8 +91,7 @@ def flip_test(sums: Sequence[float], sizes: Sequence[float]) -> FlipTest:
 
 
 def _read_test(passed: int, lows: Matrix, highs: Matrix) -> FlipTest:
-    """p from the number of vectors at least as extreme as the data; the interval from their
-    ends."""
+    """p from the vectors at least as extreme as the data; the interval from their ends."""
     import numpy as np
 
     vectors = len(lows)

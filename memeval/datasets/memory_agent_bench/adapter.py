@@ -144,9 +144,7 @@ class MemoryAgentBench(Dataset):
         return self._loaded(digest, pinned=pinned, path=path, notes=tuple(notes))
 
     def _check_choice(self) -> None:
-        """Raises `UserError` for sub-data sets that the file does not have, or if no questions are
-        left.
-        """
+        """Raises `UserError` for sub-data sets that the file lacks, or if no questions are left."""
         sources, categories = self._outline.sources, self.settings.categories
         if not sources:
             others = sorted({str(split_of(source)) for source in self._outline.all_sources})

@@ -72,9 +72,7 @@ def by_prefix(table: Mapping[str, Value], source: str, default: Other) -> Value 
 
 
 def normalise(text: str) -> str:
-    """Lower case without ASCII punctuation and the words a, an, the; runs of white space become one
-    space.
-    """
+    """Lower case without ASCII punctuation, the words a, an, the, and repeated white space."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
 
 

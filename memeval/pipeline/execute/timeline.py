@@ -131,9 +131,7 @@ def without_turns(case: EvalCase) -> EvalCase:
 def timeline_events(
     case: EvalCase, question: EvalQuestion, done: Mapping[int, OperationDone]
 ) -> Iterator[TimelineEvent]:
-    """Events of a case with a timeline, in order; `done` has the results of operations, by
-    position.
-    """
+    """Events of a case with a timeline, in order; `done` has the operations by position."""
     if not case.has_timeline or not case.sessions:
         return
 

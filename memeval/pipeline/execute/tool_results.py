@@ -63,9 +63,7 @@ def _show(value: object) -> str:
 
 
 def cut_result(text: str, tokens: int) -> tuple[str, bool]:
-    """At most `tokens` tokens of a text, and whether it was cut. A cut text ends with a line that
-    says so.
-    """
+    """At most `tokens` tokens of a text, and whether it was cut; its last line then says so."""
     short = text[: tokens * CHARACTERS_PER_TOKEN]
     short = short[: start_of_token(short, tokens)]
     if short.strip() == text.strip():

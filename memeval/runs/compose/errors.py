@@ -196,8 +196,7 @@ def _ambiguity_error(text: str) -> UserError | None:
 
 
 def _option_type_error(error: Exception, text: str) -> UserError | None:
-    """The error for a group set to null, a boolean or a number, such as `tracking=None` in
-    Python."""
+    """The error for a group set to null, a boolean or a number: in Python, `tracking=None`."""
     if "Config group override must be a string" not in text:
         return None
 

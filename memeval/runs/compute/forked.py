@@ -93,8 +93,7 @@ def _become_worker(connection: Connection, cells: Mapping[int, Cell], callers: i
 
 
 def _read(connection: Connection, server: CommandServer) -> None:
-    """Passes commands on; ends the process `ENDING_S` seconds after `END`, even if a system
-    hangs."""
+    """Passes commands on; ends the process `ENDING_S` after `END`, even if a system hangs."""
     command: Any
     while True:
         try:

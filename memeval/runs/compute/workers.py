@@ -189,8 +189,7 @@ class Workers:
         return _ForkedWorker(ours, self._is_news)
 
     def _is_news(self, message: str) -> bool:
-        """Whether no process has recently sent this message, as all of them notice a dead
-        endpoint."""
+        """Whether no process has just sent this message: all of them notice a dead endpoint."""
         now = time.monotonic()
         before, self._last_said_at[message] = self._last_said_at.get(message, -math.inf), now
         return now - before > SAME_S

@@ -132,9 +132,7 @@ class Stages(Reports):
 
 
 class Display(ABC):
-    """Shows work in progress: live on a terminal; elsewhere a line after ten seconds and then once
-    a minute.
-    """
+    """Shows work in progress: live on a terminal, else a line after 10 s and then each minute."""
 
     is_transient = True
     """Whether the live lines vanish at the end."""

@@ -61,9 +61,7 @@ class CleanRecord(logging.LogRecord):
 
 
 def guard() -> None:
-    """Guards this process's terminal and logs from here on, and remembers the secrets of its
-    environment.
-    """
+    """Guards this process's terminal and logs from here on, and remembers its secrets."""
     keep_environment()
     # A caller may close a standard stream (`2>&-`). Standard input comes first: each of these files
     # gets the lowest free number.

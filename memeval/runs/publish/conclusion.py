@@ -55,8 +55,7 @@ class ComparedRuns(Struct, frozen=True):
 
 
 class Conclusion(Struct, frozen=True):
-    """Results of an invocation, and the differences of its runs from the first of their data
-    set."""
+    """The results of an invocation, and how its runs differ from the first of their data set."""
 
     folder: Path
     """The invocation's folder, where the comparison is written."""

@@ -121,8 +121,7 @@ class Publishing:
             drawing.join(every_s)
 
     def close(self) -> None:
-        """Records the outcome of publishing each run. Running the same command again publishes the
-        others."""
+        """Records whether each run was published. The same command publishes the others."""
         for outcome, future in self._runs.values():
             published = PublishResult(error="the command was stopped")
             if not future.cancel() and future.done():

@@ -270,9 +270,7 @@ class HttpService(Service):
             raise remote.fault(self._address, message, NO_SERVICE)
 
     async def _check_health(self) -> None:
-        """Raises `UserError` unless the service replies that it is up, if its contract requires
-        that.
-        """
+        """Raises `UserError` if the contract has a health check and the service is not up."""
         if self._contract is None or self._contract.health is None:
             return
 
