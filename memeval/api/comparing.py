@@ -83,9 +83,7 @@ class Comparisons(tuple[Comparison, ...]):
         return draw_figure(chosen[0]["differences"])
 
     def to_pandas(self) -> pd.DataFrame:
-        """The columns of `differences.csv`: a row per difference and per category of it, unrounded,
-        shares in [0, 1].
-        """
+        """The columns of `differences.csv`: a row per difference and category, shares in [0, 1]."""
         import pandas as pd
 
         return pd.read_csv(io.StringIO(differences_csv(self)))
@@ -149,22 +147,12 @@ def compare_named(
 
     Raises `UserError` if nothing can be compared.
     """
-    if not words and last is None:
-        raise UserError("compare needs two runs, or a filter such as sweep=…", EXAMPLE)
     if all_pairs and baseline is not None:
         raise UserError("all pairs of runs are compared without a baseline: leave it out")
 
-    selection = select_runs(words, last)
-    runs, position = selection.chosen, 0
-    if baseline is not None:
-        runs, position = _with_baseline(baseline, selection)
-    if len(runs) < 2:
-        raise UserError(f"only one run: {one_line(runs[0].name)} has nothing to compare with")
-
-    chosen = chosen_metrics(metrics, runs)
-    check_records(*runs)
+    runs, position = _choose_runs(words, last, baseline)
     comparisons = []
-    for metric in chosen:
+    for metric in chosen_metrics(metrics, runs):
         compared = compare_runs(
             runs, metric, baseline=position, all_pairs=all_pairs, force=force, common=common
         )
@@ -178,6 +166,24 @@ def compare_named(
         comparisons = adjust_by_discovery(comparisons)
 
     return runs, Comparisons(comparisons)
+
+
+def _choose_runs(
+    words: Sequence[str], last: int | None, baseline: str | None
+) -> tuple[list[Run], int]:
+    """The runs to compare, whose records can be read, and the position of the baseline."""
+    if not words and last is None:
+        raise UserError("compare needs two runs, or a filter such as sweep=…", EXAMPLE)
+
+    selection = select_runs(words, last)
+    runs, position = selection.chosen, 0
+    if baseline is not None:
+        runs, position = _with_baseline(baseline, selection)
+    if len(runs) < 2:
+        raise UserError(f"only one run: {one_line(runs[0].name)} has nothing to compare with")
+
+    check_records(*runs)
+    return runs, position
 
 
 def _with_baseline(baseline: str, selection: Selection) -> tuple[list[Run], int]:

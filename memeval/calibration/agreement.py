@@ -12,6 +12,7 @@ from memeval.report.differences import unique_labels
 from memeval.results import judge_shown
 from memeval.results.fields import as_plain
 from memeval.results.run import Run
+from memeval.results.summary import RunSummary
 from memeval.statistics.agreement import krippendorff_alpha
 from memeval.text.shown import one_line
 
@@ -78,14 +79,8 @@ def measure_agreement(runs: Sequence[Run]) -> Agreement:
     """
     answers, left_out = _read_judged(runs)
     summaries = [run.summary for run in runs if run.key in answers]
-    names, judges = {}, []
-    for summary in summaries:
-        names[summary.dataset, summary.data_sha256] = one_line(summary.dataset)
-        judges.append(one_line(judge_shown(summary.judge)))
-
-    if len(names) > 1:
-        raise UserError(f"the runs have different data: {', '.join(dict.fromkeys(names.values()))}")
-
+    _check_same_data(summaries)
+    judges = [one_line(judge_shown(summary.judge)) for summary in summaries]
     units = _units(list(answers.values()))
     rows, differing = [], []
     for (question_id, repeat, _), verdicts in units.items():
@@ -112,6 +107,15 @@ def measure_agreement(runs: Sequence[Run]) -> Agreement:
         differing=tuple(differing),
         left_out=tuple(left_out),
     )
+
+
+def _check_same_data(summaries: Sequence[RunSummary]) -> None:
+    names = {}
+    for summary in summaries:
+        names[summary.dataset, summary.data_sha256] = one_line(summary.dataset)
+
+    if len(names) > 1:
+        raise UserError(f"the runs have different data: {', '.join(dict.fromkeys(names.values()))}")
 
 
 def _read_judged(runs: Sequence[Run]) -> tuple[dict[str, list[JudgedAnswer]], list[str]]:

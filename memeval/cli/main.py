@@ -92,9 +92,7 @@ def _reached_limit(error: OSError | RuntimeError) -> str:
 
 
 def _is_about_output(error: OSError) -> bool:
-    """Whether standard output can't be written: its disk is full, or the reader of its pipe has
-    closed it, as with `| head`.
-    """
+    """Whether standard output can't be written: the disk is full, or the reader closed the pipe."""
     return isinstance(error, BrokenPipeError) or (not error.filename and error.errno in DISK_ERRORS)
 
 

@@ -24,9 +24,7 @@ class Parser(argparse.ArgumentParser):
 
     @classmethod
     def of(cls, command: str, usage: str, **defaults: Any) -> Self:
-        """The parser of a command; `usage` contains its description and, after an empty line, its
-        arguments: see `take`.
-        """
+        """A command's parser; `usage` has its description and, below, its arguments: see `take`."""
         description, arguments = _split(usage)
         parser = cls(prog=f"python -m memeval {command}", description=description)
         parser.take(arguments)

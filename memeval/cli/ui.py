@@ -186,9 +186,7 @@ def server_environment(uri: str, artifacts: str) -> dict[str, str]:
 
 
 def write_log(output: IO[bytes], log: IO[str]) -> None:
-    """Copies the server's output to the log, line by line and without secrets, until the server
-    ends or the log is closed.
-    """
+    """Copies the server's output to the log, by line and without secrets, until either ends."""
     with output, suppress(ValueError, OSError):
         for line in output:
             log.write(redacted(line.decode("utf-8", "replace")))

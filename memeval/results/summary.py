@@ -321,9 +321,7 @@ def read_tracked(folder: Path) -> dict[str, str]:
 
 
 def hypotheses_file(repeat: int) -> str:
-    """Name of a repeat's file of answers: `hypotheses.jsonl` for the first one, else
-    `hypotheses_<repeat>.jsonl`.
-    """
+    """A repeat's file of answers: `hypotheses.jsonl`, or `hypotheses_<repeat>.jsonl` from 1 on."""
     stem, suffix = HYPOTHESES_FILE.split(".")
     return f"{stem}_{repeat}.{suffix}" if repeat else HYPOTHESES_FILE
 

@@ -119,6 +119,10 @@ def confirm_cost(plan: Plan) -> None:
     if estimate.uncounted:
         message += f" ({'; '.join(estimate.uncounted)})"
 
+    _ask_for_consent(message, bound, usd)
+
+
+def _ask_for_consent(message: str, bound: float, usd: float | None) -> None:
     if not sys.stdin.isatty():
         known = "raise it" if usd is not None else "put the models' prices into prices.yaml"
         raise UserError(

@@ -63,9 +63,7 @@ class LintedRun:
 
 
 def differing_settings(summary: RunSummary, other: RunSummary) -> list[str]:
-    """Names of the settings that can change a result and in which two runs differ; None is the same
-    as not set.
-    """
+    """Settings that can change a result and in which two runs differ; None counts as not set."""
     settings = result_settings(summary.params, summary.identity)
     others = result_settings(other.params, other.identity)
     return [name for name in {**settings, **others} if settings.get(name) != others.get(name)]

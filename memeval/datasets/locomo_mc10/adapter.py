@@ -175,9 +175,7 @@ class LocomoMc10(Dataset):
         return (self._evidence.note(), *super().notes())
 
     def write(self, file: IO[str]) -> tuple[int, int]:
-        """Writes derived rows as JSON lines in the published schema, each with a field `derived`
-        that names its source.
-        """
+        """Writes derived rows in the published schema; the field `derived` names their source."""
         if not self.settings.derive:
             raise UserError(
                 f"data set '{self.info.name}' is already a file; only derived rows can be written.",

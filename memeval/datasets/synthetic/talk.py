@@ -121,9 +121,7 @@ class Talk:
 
 
 def parts(template: str, slots: Mapping[str, Sequence[str]]) -> tuple[Part, ...]:
-    """A template split into its fixed and its picked parts: joining them is several times faster
-    than formatting.
-    """
+    """A template's fixed and picked parts: joining them is several times faster than formatting."""
     made: list[Part] = []
     for index, piece in enumerate(_SLOT.split(template)):
         if index % 2:

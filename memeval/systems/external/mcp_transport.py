@@ -108,9 +108,7 @@ async def _receive(program: Program, received: Any) -> None:
 
 
 def _message_in(line: bytes) -> Any:
-    """The message in a line, as the library's session expects it, or the error of a line that is
-    not a message.
-    """
+    """The message in a line, as the library's session expects it, or another line's error."""
     from mcp.shared.message import SessionMessage
     from mcp.types import JSONRPCMessage
 
