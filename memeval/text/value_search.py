@@ -87,9 +87,14 @@ def _occurs(value: str, plain_text: str) -> bool:
 @lru_cache(maxsize=4096)
 def _signs(value: str) -> tuple[str, str]:
     """Characters before and after a value that make it part of a longer one, for regex classes."""
-    bare = plain(value)
-    signs = "@" + "." * bool(_POINT.search(bare)) + "/" * bool(_SLASH.search(bare))
-    return signs + "_+-" * ("@" in bare), signs
+    bare, after = plain(value), "@"
+    if _POINT.search(bare):
+        after += "."
+    if _SLASH.search(bare):
+        after += "/"
+
+    before = f"{after}_+-" if "@" in bare else after
+    return before, after
 
 
 # Cached: compiling the ranges of scripts takes 7 ms, which each value's pattern would cost again.
