@@ -20,12 +20,12 @@ from memeval.llm.contract import (
     ToolCall,
     ToolPrompt,
 )
-from memeval.llm.endpoint import Endpoint
+from memeval.llm.endpoint import Endpoint, EndpointReply
 from memeval.llm.metering import current_ledger, with_request
 from memeval.llm.model import LanguageModel
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply.body import CutReplyError, FilteredReplyError
-from memeval.llm.reply.chat import read_chat
+from memeval.llm.reply.chat import ChatReply, read_chat
 from memeval.llm.reply.stored import stored_chat
 from memeval.records import Role, Usage
 from memeval.results.prices import provider_of
@@ -165,25 +165,7 @@ class OpenAIModel(LanguageModel):
 
             raise
 
-        chat = reply.value
-        entry: dict[str, Any] = {}
-        # A model may repeat an API key that it was shown, and people share the cache file.
-        if has_tools:
-            entry["tool_calls"] = [
-                [call.call_id, call.name, without_known(call.arguments)] for call in chat.tool_calls
-            ]
-        if chat.model not in ("", body["model"]):
-            entry["model"] = without_known(chat.model)
-
-        return entry | {
-            "text": without_known(chat.text),
-            "raw": None if chat.raw is None else without_known(chat.raw),
-            "finish_reason": chat.finish_reason,
-            "notes": list(chat.notes),
-            "usage": dict(chat.usage),
-            "latency_s": reply.latency_s,
-            "wait_s": reply.wait_s,
-        }
+        return _entry_of(reply, requested=str(body["model"]), has_tools=has_tools)
 
     def _with_hint(self, error: RefusedRequestError) -> ModelError:
         return error.with_hint(self._sampling.role, self._sampling.settings.extra_body or ())
@@ -207,3 +189,27 @@ class OpenAIModel(LanguageModel):
     def forget(self, completion: Completion) -> None:
         if completion.key:
             self._calls.forget(completion.key)
+
+
+def _entry_of(
+    reply: EndpointReply[ChatReply], *, requested: str, has_tools: bool
+) -> dict[str, Any]:
+    """The entry for the cache, whose file people share: a model may repeat a key that it saw."""
+    chat = reply.value
+    entry: dict[str, Any] = {}
+    if has_tools:
+        entry["tool_calls"] = [
+            [call.call_id, call.name, without_known(call.arguments)] for call in chat.tool_calls
+        ]
+    if chat.model not in ("", requested):
+        entry["model"] = without_known(chat.model)
+
+    return entry | {
+        "text": without_known(chat.text),
+        "raw": None if chat.raw is None else without_known(chat.raw),
+        "finish_reason": chat.finish_reason,
+        "notes": list(chat.notes),
+        "usage": dict(chat.usage),
+        "latency_s": reply.latency_s,
+        "wait_s": reply.wait_s,
+    }

@@ -42,16 +42,7 @@ def plan_jobs(
     countdown = Countdown(f"checking {len(jobs)} runs", len(jobs))
     for number, overrides in enumerate(jobs, start=first):
         try:
-            with explaining_config_errors():
-                fields, task = composer.compose(overrides, number)
-
-            cell = open_job(fields, task, opened)
-            before = earlier_run(cell)
-            # A finished cell makes no calls, so it needs no key.
-            if before.summary is None:
-                check_keys(cell.config)
-
-            cells.append(PlannedCell(number, cell, before))
+            cells.append(_plan_job(composer, overrides, number, opened))
         except UserError as error:
             errors.append(error)
             invocation.note_failed(failed_cell(number, error))
@@ -62,6 +53,21 @@ def plan_jobs(
         raise RefusedError(errors, len(jobs))
 
     return Plan(cells)
+
+
+def _plan_job(
+    composer: SweepComposer, overrides: Sequence[str], number: int, opened: OpenedData
+) -> PlannedCell:
+    with explaining_config_errors():
+        fields, task = composer.compose(overrides, number)
+
+    cell = open_job(fields, task, opened)
+    before = earlier_run(cell)
+    # A finished cell makes no calls, so it needs no key.
+    if before.summary is None:
+        check_keys(cell.config)
+
+    return PlannedCell(number, cell, before)
 
 
 def job_return(outcome: CellOutcome | None) -> JobReturn:

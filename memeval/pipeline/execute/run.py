@@ -185,14 +185,16 @@ class CellRun(CaseWork):
             texts_file(answers.path),
             lambda path: TextStore(path, shared.texts(path), is_fresh=is_fresh),
         )
-        for rows in (answers, verdicts):
-            if rows.dropped:
-                self.progress.say(
-                    f"  {rows.path}: {counted(rows.dropped, 'line')} torn, damaged, edited or from "
-                    "another key: skipped"
-                )
-
+        self._report_dropped(answers)
+        self._report_dropped(verdicts)
         return Repeat(seed, answers, verdicts, texts, self.judge(seed))
+
+    def _report_dropped(self, rows: RowStore[Any]) -> None:
+        if rows.dropped:
+            self.progress.say(
+                f"  {rows.path}: {counted(rows.dropped, 'line')} torn, damaged, edited or from "
+                "another key: skipped"
+            )
 
     def _report_totals(self) -> None:
         """Reports the totals before the work begins, unless reading the data takes long."""
