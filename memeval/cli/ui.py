@@ -165,9 +165,7 @@ def is_loopback(host: str) -> bool:
 
 
 def server_command(host: str, port: int) -> list[str]:
-    """The command line of MLflow's server: one worker is enough for one user, and needs a third of
-    the memory of four.
-    """
+    """MLflow's server as a command line; one worker suffices, in a third of the memory of four."""
     listening = ["--host", host, "--port", str(port)]
     return [sys.executable, "-m", "mlflow", "server", *listening, "--workers", "1"]
 

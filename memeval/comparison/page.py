@@ -103,9 +103,7 @@ def write_comparison_plots(comparison: Comparison, folder: Path, suffix: str = "
 
 
 def difference_plots(comparison: Comparison, suffix: str = "") -> dict[str, Plot]:
-    """The plots of the differences by name, and of the conversations if there are several; `suffix`
-    ends the names.
-    """
+    """The plots of the differences and of several conversations; `suffix` ends their names."""
     rows = difference_rows(comparison)
     title, unit = plot_title(comparison), comparison.unit
     plots = {}

@@ -105,9 +105,7 @@ def field_stages(settings_type: type[Any], prefix: str = "") -> dict[str, str | 
 
 
 def recorded_stages(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The stage of each field that a run may have, by dotted path, given the `identity` in its
-    `run.json`.
-    """
+    """The stage of each field that a run may have, by path; `identity` is from its `run.json`."""
     stages: dict[str, Any] = dict(field_stages(RunConfig))
     inputs = identity.get("inputs")
     if isinstance(inputs, dict) and isinstance(inputs.get("stages"), dict):
@@ -125,9 +123,7 @@ def is_runtime(path: str, stages: Mapping[str, Any]) -> bool:
 
 
 def result_settings(params: Mapping[str, V], identity: Mapping[str, Any]) -> dict[str, V]:
-    """The settings of a run that can change a result, by dotted path, given the `identity` in its
-    `run.json`.
-    """
+    """A run's settings that can change a result, by path; `identity` is from its `run.json`."""
     stages = recorded_stages(identity)
     return {path: value for path, value in params.items() if not is_runtime(path, stages)}
 

@@ -56,9 +56,7 @@ def available(group: str) -> list[str]:
 
 
 def is_available(group: str, name: str) -> bool:
-    """Whether an option with that name is built in or provided by a package, which takes longer to
-    find out.
-    """
+    """Whether an option is built in or from a package, which takes longer to find out."""
     return own_file(group, name) is not None or name in plugins(group)
 
 

@@ -38,9 +38,7 @@ def end_group(group: int) -> None:
 
 
 def processes_of(folder: str) -> list[int]:
-    """The other processes whose command line, environment or open files name a folder, if the
-    system shows them (Linux).
-    """
+    """Other processes whose command, environment or open files name a folder (on Linux)."""
     processes = Path("/proc").glob("[0-9]*")
     numbers = [int(process.name) for process in processes if _names(process, folder)]
     return [process for process in numbers if process != os.getpid()]

@@ -64,9 +64,7 @@ def decode_as(line: bytes, wanted: type[T]) -> T:
 
 
 def as_plain(record: Any) -> Json:
-    """A typed record as JSON, in the order of its members; times and bytes stay as they are, and
-    arrays become lists.
-    """
+    """A record as JSON, members in their order; times and bytes stay, arrays become lists."""
     # msgspec would write `Z` for `+00:00`, and bytes as a string.
     plain: Json = to_builtins(record, builtin_types=(datetime, bytes), enc_hook=array.tolist)
     return plain

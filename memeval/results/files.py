@@ -119,9 +119,7 @@ def memory_folders(prepared: Path, key: str) -> list[Path]:
 
 
 def dump_file(folder: Path) -> Path:
-    """JSON-lines file of the items that a memory extracted or wrote, next to the folder in which
-    the memory is saved.
-    """
+    """JSON-lines file of what a memory extracted or wrote, next to the memory's folder."""
     return folder.with_name(f"{folder.name}{DUMP_SUFFIX}")
 
 
