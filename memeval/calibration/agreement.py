@@ -78,9 +78,13 @@ def measure_agreement(runs: Sequence[Run]) -> Agreement:
     have different data, or if no answer is shared.
     """
     answers, left_out = _read_judged(runs)
-    summaries = [run.summary for run in runs if run.key in answers]
+    summaries, judges = [], []
+    for run in runs:
+        if run.key in answers:
+            summaries.append(run.summary)
+            judges.append(one_line(judge_shown(run.summary.judge)))
+
     _check_same_data(summaries)
-    judges = [one_line(judge_shown(summary.judge)) for summary in summaries]
     units = _units(list(answers.values()))
     rows, differing = [], []
     for (question_id, repeat, _), verdicts in units.items():

@@ -93,7 +93,10 @@ def _signs(value: str) -> tuple[str, str]:
     if _SLASH.search(bare):
         after += "/"
 
-    before = f"{after}_+-" if "@" in bare else after
+    before = after
+    if "@" in bare:
+        before += "_+-"
+
     return before, after
 
 
