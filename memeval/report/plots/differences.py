@@ -106,9 +106,7 @@ def row_panel(
 
 
 def row_axis(names: Sequence[str]) -> Axis:
-    """A named row for each run, or pair of runs. Many names differ only at their ends, so a
-    long one gets several lines.
-    """
+    """A named row per run or pair. Many names differ only at the end: long ones are wrapped."""
     wrapped = ["\n".join(wrap(one_line(name, 2 * LONGEST_NAME), NAME)) for name in names]
     return named_axis(wrapped, has_grid=True, room=0.7)
 
