@@ -241,6 +241,15 @@ def test_selection_without_any_tool_is_refused(settings: dict[str, Any], message
     assert message in raised.value.message
 
 
+IN_USER = {
+    "command": "cat",
+    "store_tool": "add",
+    "store_arguments": {"text": "{text}", "user": "{namespace}"},
+    "search_tool": "find",
+    "search_arguments": {"query": "{query}", "user": "{namespace}"},
+}
+
+
 @pytest.mark.parametrize(
     ("settings", "use", "message"),
     [
@@ -252,6 +261,10 @@ def test_selection_without_any_tool_is_refused(settings: dict[str, Any], message
             "memeval can't tell whether cases are kept separate",
         ),
         ({"url": "http://localhost:1"}, ("tools", "tools"), "needs system.namespace_argument"),
+        (IN_USER, ("tools", "chunks"), "system.store_arguments name the case in 'user'"),
+        (IN_USER, ("direct", "tools"), "system.search_arguments name the case in 'user'"),
+        (IN_USER, ("direct", "chunks"), None),
+        ({**IN_USER, "namespace_argument": "user"}, ("tools", "chunks"), None),
         (NAMED, ("tools", "tools"), None),
     ],
 )

@@ -64,6 +64,17 @@ class McpMemory(ServedMemory):
                 "system.namespace_argument, the argument that carries the case"
             )
 
+        if (reader == TOOLS) != (writer == TOOLS) and settings.namespace_argument is None:
+            own = "store" if reader == TOOLS else "search"
+            for name, value in settings.arguments(own).items():
+                if value == "{namespace}":
+                    # Otherwise the model would use a namespace other than memeval does.
+                    raise UserError(
+                        f"system.{own}_arguments name the case in '{one_line(name, 60)}', but a "
+                        "model that calls the server's tools can't know the case",
+                        f"use:  system.namespace_argument={one_line(name, 60)}",
+                    )
+
         is_checked = settings.store_tool and settings.search_tool
         apart = settings.names_case or settings.namespace_argument or is_checked
         if by_tools and not apart:
