@@ -10,6 +10,7 @@ from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.builder import Bridge
 from memeval.pipeline.execute.ingest import health_of_ingest, ingest
 from memeval.pipeline.execute.reader import CellReader, without_left_out
+from memeval.pipeline.isolate.returned import answer_of
 from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.cell_prompts import Templates
 from memeval.records import Answer, EvalCase, OracleQuery, Query, Retrieved, Role
@@ -168,7 +169,8 @@ class SystemUnderTest:
         answer: Answer = await memory.call("answer", query)
         exchanges.append(f"asked: {quoted([question])}")
         if isinstance(answer, Answer):
-            answer = without_left_out(answer, current_ledger().left_out)
+            # As in a run, lists and arrays are accepted; the rules compare tuples.
+            answer = without_left_out(answer_of(answer, None), current_ledger().left_out)
             exchanges.extend(f"  got: {line}" for line in _lines_of(answer))
 
         return answer

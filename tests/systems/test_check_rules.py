@@ -6,9 +6,11 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from served_examples import ScriptedMemory, Under, example
 
@@ -396,3 +398,29 @@ def test_a_wrong_type_that_fails_a_run_breaks_a_rule(
     (check,) = [check for check in CHECKS if check.name == rule]
     result = asyncio.run(outcome_of(check, Broken()))
     assert result.state == "violated" and message in result.seen
+
+
+class Columns(Marking):
+    """Returns turn ids as a data frame or a JSON payload holds them."""
+
+    kind: Any = list
+
+    def recall(self, query: Query, depth: int) -> Sequence[Retrieved]:
+        return [
+            replace(chunk, turn_ids=self.kind(chunk.turn_ids))
+            for chunk in super().recall(query, depth)
+        ]
+
+
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_turn_ids_in_a_list_or_an_array_break_no_rule(kind: Any) -> None:
+    class Memory(Under):
+        def build(self, parts: SystemContext) -> MemorySystem:
+            system = Columns(None, parts)
+            system.kind = kind
+            return system
+
+    named = ("it makes nothing up", "turn ids are correct", "all characters are kept")
+    checks = [check for check in CHECKS if check.name in named]
+    lines = [asyncio.run(outcome_of(check, Memory())).line for check in checks]
+    assert [line.split()[0] for line in lines] == ["ok", "ok", "ok"], lines

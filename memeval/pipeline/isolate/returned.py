@@ -47,8 +47,10 @@ class _Returned(Struct):
     raw: Text | None
 
 
-def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
-    """The answer in plain types; `turns` has the case's ids. Raises `NotAnAnswerError`."""
+def answer_of(value: Any, turns: Mapping[str, Any] | None) -> Answer:
+    """The answer in plain types; `turns` has the case's ids, and None allows any id. Raises
+    `NotAnAnswerError`.
+    """
     if not isinstance(value, Answer):
         raise NotAnAnswerError(f"answer() must return an Answer, but returned {_describe(value)}")
 
@@ -116,7 +118,10 @@ def _builtin(value: Any) -> Any:
     raise NotAnAnswerError(f"an Answer can't contain {_describe(value)}")
 
 
-def _check_turns(name: str, chunks: Iterable[Turns], turns: Mapping[str, Any]) -> None:
+def _check_turns(name: str, chunks: Iterable[Turns], turns: Mapping[str, Any] | None) -> None:
+    if turns is None:
+        return
+
     unknown = set(chain.from_iterable(chunks)) - turns.keys()
     if unknown:
         raise NotAnAnswerError(
