@@ -4,10 +4,11 @@ calls, follows the rules that figures depend on.
 
 import re
 import shlex
+import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing, redirect_stdout
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -31,6 +32,7 @@ from memeval.text.shown import counted, one_line
 EXAMPLE = "for example:  python -m memeval check system=http system.base_url=http://localhost:8077"
 OF_COMMAND = "for example:  python -m memeval check -- python my_server.py"
 ADDRESS = re.compile(r"https?://")
+STDOUT = Path("/dev/stdout")
 DETECTED = "my_memory"
 """The name of the option that is printed for a URL or a command."""
 LAG_PATIENCE_S = 60.0
@@ -67,26 +69,33 @@ def check(arguments: Sequence[str]) -> int:
         _check_lag(options)
 
     report = _report_file(options.junit)
-    if addresses or command:
-        config = _detected_config(addresses, command, overrides, options.config_dir)
-    else:
-        config = compose_config(settings)
+    with ExitStack() as stack:
+        if report == STDOUT:
+            # XML next to text for people could not be parsed.
+            stack.enter_context(redirect_stdout(sys.stderr))
+        if addresses or command:
+            config = _detected_config(addresses, command, overrides, options.config_dir)
+        else:
+            config = compose_config(settings)
 
-    cell = open_cell(config, "")
-    refuse_limits(cell, "check")
-    if not isinstance(cell.source, SystemSource):
-        raise UserError("check needs a memory system", EXAMPLE)
+        cell = open_cell(config, "")
+        refuse_limits(cell, "check")
+        if not isinstance(cell.source, SystemSource):
+            raise UserError("check needs a memory system", EXAMPLE)
 
-    if options.lag is not None:
-        return int(not run_loop(_measure_lags(cell, options.lag, options.verbose)))
+        if options.lag is not None:
+            return int(not run_loop(_measure_lags(cell, options.lag, options.verbose)))
 
-    outcomes = run_loop(_check_all(cell, options.verbose))
-    counts = Counter(outcome.state for outcome in outcomes)
-    print(
-        f"\n{cell.system_name}: {counts['ok']} ok, {counts['violated']} violated, "
-        f"{counts['not shown']} not shown, {counts['not applicable']} not applicable"
-    )
-    if report is not None:
+        outcomes = run_loop(_check_all(cell, options.verbose))
+        counts = Counter(outcome.state for outcome in outcomes)
+        print(
+            f"\n{cell.system_name}: {counts['ok']} ok, {counts['violated']} violated, "
+            f"{counts['not shown']} not shown, {counts['not applicable']} not applicable"
+        )
+
+    if report == STDOUT:
+        print(junit(cell.system_name, outcomes))
+    elif report is not None:
         with writing(report):
             write_atomically(report, junit(cell.system_name, outcomes))
 

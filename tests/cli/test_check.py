@@ -50,6 +50,15 @@ def test_sound_service_violates_no_rule(tmp_path: Path, service: ScriptedMemory)
 
 
 @pytest.mark.slow
+def test_junit_on_the_standard_output_is_alone_there(
+    tmp_path: Path, service: ScriptedMemory
+) -> None:
+    done = check(tmp_path, service.address, "--junit", "/dev/stdout")
+    assert ElementTree.fromstring(done.out).get("tests") == "25"
+    assert "http: 21 ok" in done.err
+
+
+@pytest.mark.slow
 def test_service_that_leaks_between_cases_fails(tmp_path: Path, service: ScriptedMemory) -> None:
     memory = example()
     memory.operate("reset", {"namespace": "all"})
