@@ -147,13 +147,17 @@ def find_records(run: Run, question_id: str) -> list[Record]:
 
     Raises `UserError` with the nearest ids for a question that the run did not ask.
     """
-    records = run.read_records()
-    asked = [record for record in records if record.question_id == question_id]
+    asked: list[Record] = []
+    ids: dict[str, None] = {}
+    for record in run.iter_records():
+        ids[record.question_id] = None
+        if record.question_id == question_id:
+            asked.append(record)
+
     if asked:
         return asked
 
-    ids = list(dict.fromkeys(record.question_id for record in records))
-    near = get_close_matches(question_id, ids, n=3, cutoff=0.5) or ids[:3]
+    near = get_close_matches(question_id, ids, n=3, cutoff=0.5) or list(ids)[:3]
     raise UserError(
         f"run {run.key} has no question '{one_line(question_id)}'",
         f"similar:  {', '.join(map(one_line, near))}",

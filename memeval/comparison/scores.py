@@ -122,7 +122,7 @@ def read_scores(run: Run, metric: Metric) -> RunScores:
     repeats: dict[int, tuple[list[float | None], list[float]]] = {}
     names: frozenset[str] = frozenset()
 
-    for record in run.read_records():
+    for record in run.iter_records():
         names = names or frozenset(record.metrics)
         category = str(record.category)
         # Such as LoCoMo’s adversarial questions, which never enter the accuracy.

@@ -55,7 +55,7 @@ class SentReader(Struct):
     def _read(self, run: Run) -> Prompts:
         if run.key not in self._prompts:
             prompts, graphs = {}, {}
-            for record in run.read_records():
+            for record in run.iter_records():
                 # The offline reader is sent no messages: its contexts are compared.
                 prompts[record.question_id, record.repeat] = record.prompt or record.context
                 # Each question's record has the edge counts of its conversation's graph.

@@ -170,10 +170,16 @@ class Run:
 
     def read_records(self) -> list[Record]:
         """The records. Raises `UserError` if they can't be read."""
+        return list(self.iter_records())
+
+    def iter_records(self) -> Iterator[Record]:
+        """The records one by one: those of a large run may not fit in memory. Raises `UserError` if
+        they can't be read.
+        """
         path = self.folder / RECORDS_FILE
         try:
             with reading(path, MADE_AGAIN):
-                return list(read_records(path))
+                yield from read_records(path)
         except ValueError as error:
             raise UserError(f"{path} can't be read: {one_line(error, 1000)}", MADE_AGAIN) from error
 
@@ -254,8 +260,8 @@ class Run:
 def _json_lines(path: Path, with_text: bytes = b"") -> list[dict[str, Any]]:
     """A file's rows, or only those whose line contains `with_text`: parsing a row takes long."""
     try:
-        lines = path.read_bytes().split(b"\n")
-        return [dict(read_json(line)) for line in lines if line and with_text in line]
+        with path.open("rb") as lines:
+            return [dict(read_json(line)) for line in lines if line.strip() and with_text in line]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError) as error:

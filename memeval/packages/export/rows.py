@@ -21,7 +21,7 @@ def export_rows(run: Run, *, with_texts: bool) -> Iterator[Row]:
     Without texts their members are None, or empty lists; ids, verdicts and figures stay. Raises
     `UserError` if the records can't be read.
     """
-    for record in run.read_records():
+    for record in run.iter_records():
         row = _row(run, record)
         if not with_texts:
             _leave_texts_out(row)
