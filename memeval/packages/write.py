@@ -46,7 +46,7 @@ from memeval.results import (
     texts_file,
 )
 from memeval.results.fields import read_as
-from memeval.results.files import writing
+from memeval.results.files import folder_beside, writing
 from memeval.results.judge import JudgeIdentity
 from memeval.results.own_prices import FIGURES_CODE
 from memeval.results.run import Run
@@ -362,8 +362,8 @@ def _check_sizes(entries: Mapping[str, Content]) -> None:
 
 
 def _write(path: Path, entries: Mapping[str, Content]) -> None:
-    part = path.with_name(f".{path.name}.tmp")
-    try:
+    with folder_beside(path) as folder:
+        part = Path(folder, path.name)
         with zipfile.ZipFile(part, "w") as archive:
             for name, content in entries.items():
                 info = zipfile.ZipInfo(name, form.EPOCH)
@@ -372,5 +372,3 @@ def _write(path: Path, entries: Mapping[str, Content]) -> None:
                 archive.writestr(info, content, compresslevel=9)
 
         part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

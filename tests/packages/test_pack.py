@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import tracemalloc
 import zipfile
@@ -365,3 +368,21 @@ def test_a_package_that_nobody_could_open_is_not_written(
         pack(runs, tmp_path / "large.memeval")
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_pack_left_is_removed_by_the_next_one(
+    runs: list[memeval.FinishedRun], tmp_path: Path
+) -> None:
+    code = """
+import os, signal, sys, zipfile
+from pathlib import Path
+from memeval.packages.write import _write
+zipfile.ZipFile.writestr = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+_write(Path(sys.argv[1]), {"manifest.json": b"half"})
+"""
+    words = [sys.executable, "-c", code, str(tmp_path / "killed.memeval")]
+    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 1
+
+    package = pack(runs, tmp_path / "own.memeval").path
+    assert list(tmp_path.iterdir()) == [package]
