@@ -251,6 +251,11 @@ def test_recall_is_comparable_only_if_the_whole_configuration_matches(
     assert match.allowed_difference == ""
 
 
+def test_settings_that_a_claim_states_hold_for_answers_too() -> None:
+    (match,) = match_claim(claim(settings={"system": "bm25", "top_k": "7"}), run())
+    assert (match.verdict, match.reasons) == ("not comparable", ["system is rag here, bm25 there"])
+
+
 def test_source_without_categories_is_compared_with_the_questions_that_count() -> None:
     (match,) = match_claim(claim(categories=None), run())
     assert (match.own, match.verdict) == (pytest.approx(50.0), "comparable")
