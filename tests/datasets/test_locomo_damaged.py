@@ -57,6 +57,7 @@ def test_damaged_file_is_refused_with_its_reason(tmp_path: Path) -> None:
     )
     assert "is not UTF-8 text" in str(failure(tmp_path, json.dumps([sample()]).encode("utf-16")))
     assert "contains an object, not a list of conversations" in str(failure(tmp_path, sample()))
+    assert failure(tmp_path, {"cases": []}).hints[0].startswith("for your own data:  dataset=json")
     assert "contains no conversations" in str(failure(tmp_path, []))
     assert "record 1 is null, not an object" in str(failure(tmp_path, [sample(), None]))
     assert "sample_id 'conv-1' occurs 2 times" in str(failure(tmp_path, [sample(), sample()]))

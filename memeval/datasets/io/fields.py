@@ -99,7 +99,11 @@ def read_records(content: bytes, path: Path, noun: str) -> list[Fields]:
     """
     values = parse_json(content, path)
     if not isinstance(values, list):
-        raise UserError(f"{path} contains {kind_of(values)}, not a list of {noun}s.")
+        hints = []
+        if isinstance(values, dict) and "cases" in values:
+            hints.append(f"for your own data:  dataset=json dataset.path={path}")
+
+        raise UserError(f"{path} contains {kind_of(values)}, not a list of {noun}s.", *hints)
     if not values:
         raise UserError(f"{path} contains no {noun}s.")
 
