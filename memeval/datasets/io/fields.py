@@ -16,7 +16,7 @@ from msgspec import Struct
 from memeval.datasets.grouping import repeated
 from memeval.errors import UserError
 from memeval.results.files import HALF_CHARACTER
-from memeval.text.shown import one_line
+from memeval.text.shown import in_shell, one_line
 
 KINDS: Mapping[str, tuple[type, ...]] = {
     "a string": (str,),
@@ -101,7 +101,7 @@ def read_records(content: bytes, path: Path, noun: str) -> list[Fields]:
     if not isinstance(values, list):
         hints = []
         if isinstance(values, dict) and "cases" in values:
-            hints.append(f"for your own data:  dataset=json dataset.path={path}")
+            hints.append(f"for your own data:  dataset=json {in_shell(f'dataset.path={path}')}")
 
         raise UserError(f"{path} contains {kind_of(values)}, not a list of {noun}s.", *hints)
     if not values:
