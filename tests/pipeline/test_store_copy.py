@@ -15,7 +15,7 @@ from postgres_server import PROGRAMS, Server
 
 from memeval.results.store import sealed_line
 from memeval.store.copying import Copying, missing_lines
-from memeval.store.inventory import CopyDirection, Home, list_items
+from memeval.store.inventory import Copied, CopyDirection, Home, list_items
 from memeval.store.postgres import leases
 from memeval.store.postgres.database import Database
 from memeval.store.postgres.store import PostgresStore
@@ -65,6 +65,26 @@ def entries(home: Path) -> dict[str, list[tuple[object, ...]]]:
         connection.close()
 
     return found
+
+
+def home_with_rows(folder: Path) -> tuple[Home, str]:
+    """A home with one file of rows, and the name of the file."""
+    home = Home(folder / "outputs", folder / "prepared", folder / "cache")
+    rows = home.outputs / "answers" / "0123456789abcdef.jsonl"
+    rows.parent.mkdir(parents=True)
+    header = {"answer": rows.stem}
+    lines = [sealed_line(header, {"header": header}), sealed_line(header, {"id": "one"})]
+    rows.write_bytes(b"".join(lines))
+    return home, f"answers/{rows.name}"
+
+
+def copy_to(database: Database, home: Home) -> Copied:
+    """The result of copying the only file of a home."""
+    store = PostgresStore(database, home.cache)
+    copying = Copying(home, store, CopyDirection.TO_DATABASE, do_it=True, items=list_items(home))
+    (copied,) = copying.run()
+    database.close()
+    return copied
 
 
 def lines(home: Path) -> dict[str, set[bytes]]:
@@ -133,23 +153,26 @@ def test_copy_takes_over_the_lock_of_a_killed_process(
 ) -> None:
     monkeypatch.setattr(leases, "LEASE_S", 0.0)
     monkeypatch.setattr(leases, "TAKE_OVER_S", 0.7)
-    home = Home(tmp_path / "outputs", tmp_path / "prepared", tmp_path / "cache")
-    rows = home.outputs / "answers" / "0123456789abcdef.jsonl"
-    rows.parent.mkdir(parents=True)
-    header = {"answer": rows.stem}
-    lines = [sealed_line(header, {"header": header}), sealed_line(header, {"id": "one"})]
-    rows.write_bytes(b"".join(lines))
-
+    home, name = home_with_rows(tmp_path)
     database = Database(server.url, patience_s=60)
-    name = f"answers/{rows.name}"
     database.run("INSERT INTO memeval_holders VALUES ('dead', now() - interval '1 second')")
     lock = {"name": f"rows-{name}"}
     database.run("INSERT INTO memeval_locks VALUES (:name, 0, 'dead')", lock)
-    store = PostgresStore(database, home.cache)
-    copying = Copying(home, store, CopyDirection.TO_DATABASE, do_it=True, items=list_items(home))
-    (copied,) = copying.run()
-    database.close()
+    copied = copy_to(database, home)
     assert (copied.name, copied.new, copied.problem) == (name, 2, "")
+
+
+@needs_server
+def test_a_copy_that_cannot_be_read_back_is_reported(tmp_path: Path, server: Server) -> None:
+    home, name = home_with_rows(tmp_path)
+    database = Database(server.url, patience_s=60)
+    body = "BEGIN NEW.line := ''x'' || NEW.line; RETURN NEW; END"
+    database.run(f"CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS '{body}'")
+    database.run(
+        "CREATE TRIGGER spoil BEFORE INSERT ON memeval_rows FOR EACH ROW EXECUTE FUNCTION spoil()"
+    )
+    copied = copy_to(database, home)
+    assert (copied.name, copied.problem) == (name, "the copy can't be read back")
 
 
 @pytest.mark.slow
