@@ -396,6 +396,13 @@ def test_answers_that_do_not_count_for_the_accuracy_are_not_corrected(home: Path
     assert [answer.question_id for answer in answers] == ["c0/q0"]
 
 
+def test_scored_repeats_share_the_weight_of_their_question(home: Path) -> None:
+    scores = {"c0/q0": [1.0, None], "c1/q0": [0.0, 0.0]}
+    answers = scored_answers(made_run(home / "outputs" / "runs", "own", scores))
+    weights = [(answer.question_id, answer.weight) for answer in answers]
+    assert weights == [("c0/q0", 1.0), ("c1/q0", 0.5), ("c1/q0", 0.5)]
+
+
 @pytest.mark.parametrize("start", ["", "\ufeff", "\n"])
 @pytest.mark.parametrize(("delimiter", "end"), [(",", "\n"), (";", "\r\n")])
 def test_tables_of_labels_are_read_as_spreadsheets_write_them(
