@@ -131,3 +131,11 @@ def test_one_conversation_has_no_p_to_adjust(tmp_path: Path) -> None:
     ]
     (made,) = adjust_by_discovery([compared(alone, "accuracy")])
     assert made.tests == 0 and made.differences[0].adjusted_p is None
+
+
+def test_a_pair_with_other_weights_is_tested_by_its_own_differences(tmp_path: Path) -> None:
+    first = made_run(tmp_path, "A", example("A"))
+    second = made_run(tmp_path, "B", example("B"), of_records={"weight": 2.0})
+    comparison = compare_runs([first, second], metric_named("accuracy"))
+    (difference,) = comparison.differences
+    assert difference.adjusted_p == difference.p
