@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from made_runs import in_conversations, made_run
 from msgspec import structs
 
 from memeval.cli.plan_text import call_lines, outlook_line
 from memeval.pipeline.open.opening import open_cell
 from memeval.records import Role
 from memeval.runs.compose.config import compose_config
-from memeval.runs.forecast.outlook import Outlook, count_scored
+from memeval.runs.forecast.outlook import Outlook, count_scored, outlook_for
 from memeval.runs.forecast.totals import CallSums, Estimate, line_of
 
 OUTLOOK = Outlook(
@@ -69,3 +72,14 @@ def test_a_single_call_is_named_in_the_singular() -> None:
     sums = CallSums(1, calls=1.0, prompt=10.0, completion=2.0, most_completion=2.0, most_calls=1.0)
     line = line_of((Role.ANSWER, "gpt-4o-mini", "openai", ""), sums, repeated=0.0)
     assert list(call_lines(Estimate([line], ())))[-1].startswith("1 call (at most 1), 12 tokens, $")
+
+
+def test_earlier_runs_that_differ_by_whole_conversations_raise_the_design_effect(
+    tmp_path: Path,
+) -> None:
+    """Of six conversations with four questions each, the runs differ in two, in all questions."""
+    made_run(tmp_path, "A", in_conversations([4, 4, 4, 4, 4, 4]))
+    made_run(tmp_path, "B", in_conversations([0, 4, 4, 4, 4, 0]))
+    outlook = outlook_for("locomo", questions=24, cases=6, runs=tmp_path)
+    # Four questions per conversation count as one: 4, times 23/24 and 6/5 for the small sample.
+    assert outlook.design_effect == pytest.approx(4 * 23 / 24 * 6 / 5)
