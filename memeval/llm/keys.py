@@ -11,8 +11,11 @@ NO_KEY = "none"
 """Sent to an endpoint on this machine if no key is set."""
 
 OFFLINE = "or offline:  llm=extractive embedder=tfidf"
-OFFLINE_BY_ROLE = {"llm.judge": "or offline:  judge=keyword"}
-"""Hints for a command without a key, or without that of one role."""
+OFFLINE_BY_OPTION = {
+    "llm.judge": "or offline:  judge=keyword",
+    "reranker=endpoint": "or offline:  reranker=lexical",
+}
+"""Hints for a command without a key, or without that of one option."""
 
 
 def key_of(variable: str, address: str, option: str, *hints: str) -> str:
@@ -30,18 +33,12 @@ def key_of(variable: str, address: str, option: str, *hints: str) -> str:
     )
 
 
-def key_for(
-    variable: str,
-    address: str,
-    option: str,
-    headers: Mapping[str, str] | None,
-    offline: str = OFFLINE,
-) -> str:
+def key_for(variable: str, address: str, option: str, headers: Mapping[str, str] | None) -> str:
     """The key for a URL; `headers` may contain a gateway's key instead."""
     if headers and not os.environ.get(variable):
         return NO_KEY
 
-    return key_of(variable, address, option, OFFLINE_BY_ROLE.get(option, offline))
+    return key_of(variable, address, option, OFFLINE_BY_OPTION.get(option, OFFLINE))
 
 
 def headers_of(variables: Mapping[str, str] | None, option: str) -> dict[str, str]:

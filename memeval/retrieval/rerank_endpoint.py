@@ -5,7 +5,8 @@ the response cache in front of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import replace
+from typing import Any, Self
 
 from memeval.config.checks import check_address
 from memeval.config.roles import RERANKER_LIMIT
@@ -14,9 +15,9 @@ from memeval.errors import UserError
 from memeval.llm.cache import content_key
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.cached_call import CachedCalls
-from memeval.llm.endpoint import Endpoint, EndpointSettings
-from memeval.llm.keys import headers_of, key_for
+from memeval.llm.endpoint import Endpoint
 from memeval.llm.metering import current_ledger, with_request
+from memeval.llm.network import Network, endpoint_settings
 from memeval.llm.reply.body import NOTES
 from memeval.llm.reply.ranking import read_ranking
 from memeval.llm.reply.stored import stored_ranking
@@ -25,12 +26,8 @@ from memeval.records import Role, Usage
 from memeval.results.prices import provider_of
 from memeval.retrieval.rerank import Candidate, Reranker
 
-if TYPE_CHECKING:
-    from memeval.llm.network import Network
-
 PATH = "/rerank"
 BY_KEY = "for the key:  export RERANK_API_KEY=..."
-OFFLINE = "or offline:  reranker=lexical"
 
 
 class EndpointReranker(Reranker):
@@ -63,17 +60,8 @@ class EndpointReranker(Reranker):
         check_address("reranker.base_url", address, BY_KEY)
         # With or without the path, it is the same endpoint, with the same limit and the same cache
         # keys.
-        address = address.rstrip("/").removesuffix(PATH)
-        reach = EndpointSettings(
-            base_url=address,
-            api_key=key_for(
-                settings.api_key_env, address, "reranker=endpoint", settings.headers, OFFLINE
-            ),
-            max_concurrency=settings.max_concurrency or RERANKER_LIMIT,
-            timeout_s=settings.timeout_s,
-            patience_s=settings.patience_s,
-            headers=headers_of(settings.headers, "reranker.headers"),
-        )
+        settings = replace(settings, base_url=address.rstrip("/").removesuffix(PATH))
+        reach = endpoint_settings(settings, "reranker=endpoint", RERANKER_LIMIT)
         endpoint = network.endpoint(reach)
         return cls(endpoint, str(settings.model), network.cache("responses"), network.origin)
 

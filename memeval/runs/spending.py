@@ -6,11 +6,11 @@ from memeval.config.roles import called_roles, settings_of_role
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.llm.budget import Budget, SpendingLimits
-from memeval.llm.keys import headers_of, key_for
+from memeval.llm.network import endpoint_settings
 from memeval.metrics.formats import dollars
 from memeval.pipeline.open.called import check_budget, limits_of
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.models import endpoint_settings, sampling_of
+from memeval.pipeline.open.models import sampling_of
 from memeval.runs.loop import run_loop
 from memeval.runs.plan import Plan
 from memeval.text.shown import counted
@@ -28,9 +28,7 @@ def check_keys(config: RunConfig) -> None:
 
     embedder = config.embedder
     if embedder.name == "openai" and embedder.base_url:
-        headers_of(embedder.headers, "embedder.headers")
-        key = embedder.api_key_env or ""
-        key_for(key, embedder.base_url, "embedder=openai", embedder.headers)
+        endpoint_settings(embedder, "embedder=openai")
 
 
 def _is_limited(cell: Cell) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memeval.config.schema import RunConfig
-from memeval.pipeline.open.models import endpoint_settings, sampling_of
+from memeval.llm.network import endpoint_settings
+from memeval.pipeline.open.models import sampling_of
 from memeval.results.prices import UNKNOWN_PROVIDER, provider_of
 from memeval.runs.compose.config import compose_config
 

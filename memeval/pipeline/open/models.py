@@ -13,8 +13,8 @@ from memeval.config.schema import LlmConfig, RunConfig
 from memeval.errors import UserError
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.endpoint import Endpoint, EndpointSettings
-from memeval.llm.keys import headers_of, key_for
 from memeval.llm.model import LanguageModel, MeteredModel
+from memeval.llm.network import endpoint_settings
 from memeval.pipeline.open.connections import Connections
 from memeval.retrieval.embedding.contract import EMBEDDERS, Embedder
 from memeval.retrieval.rerank import DEFAULT, Reranker, build_reranker, config_named
@@ -26,21 +26,6 @@ if TYPE_CHECKING:
 
 MODELS = Registry("llm", LanguageModel)  # type: ignore[type-abstract]
 """The models of packages; built-in ones are created in `Models`."""
-
-
-def endpoint_settings(settings: LlmConfig, role: str) -> EndpointSettings:
-    """Settings for reaching a role's model. Raises `UserError` if a key or header is not set."""
-    assert settings.base_url is not None, "resolve() gives each endpoint an address"
-    return EndpointSettings(
-        base_url=settings.base_url,
-        api_key=key_for(settings.api_key_env, settings.base_url, role, settings.headers),
-        max_concurrency=settings.max_concurrency,
-        timeout_s=settings.timeout_s,
-        patience_s=settings.patience_s,
-        max_retries=settings.max_retries,
-        headers=headers_of(settings.headers, f"{role}.headers"),
-        api_version=settings.api_version,
-    )
 
 
 def sampling_of(settings: LlmConfig, role: str) -> Sampling:

@@ -14,10 +14,9 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.cache import content_key
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.cached_call import CachedBatches
-from memeval.llm.endpoint import Endpoint, EndpointSettings
-from memeval.llm.keys import headers_of, key_for
+from memeval.llm.endpoint import Endpoint
 from memeval.llm.metering import DIGITS, current_ledger
-from memeval.llm.network import Network
+from memeval.llm.network import Network, endpoint_settings
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply.body import ODD_USAGE, UnsoundReplyError
 from memeval.llm.reply.vectors import VectorsReply, read_vectors, sound_vector
@@ -82,18 +81,7 @@ class OpenAIEmbedder(Embedder):
         if not settings.model or not settings.base_url:
             raise UserError("embedder=openai needs embedder.model and embedder.base_url")
 
-        reach = EndpointSettings(
-            base_url=settings.base_url,
-            api_key=key_for(
-                settings.api_key_env or "", settings.base_url, "embedder=openai", settings.headers
-            ),
-            max_concurrency=settings.max_concurrency or EMBEDDER_LIMIT,
-            timeout_s=settings.timeout_s,
-            patience_s=settings.patience_s,
-            max_retries=settings.max_retries,
-            headers=headers_of(settings.headers, "embedder.headers"),
-            api_version=settings.api_version,
-        )
+        reach = endpoint_settings(settings, "embedder=openai", EMBEDDER_LIMIT)
         endpoint, cache = network.endpoint(reach), network.cache("embeddings")
         return cls(
             endpoint,
