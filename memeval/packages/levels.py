@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import zip_longest
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -353,8 +353,8 @@ def row_problems(package: Package, run: Run, rows: RunRows) -> Iterator[str]:
     """Lines of a run's rows that `pack` does not write, and verdicts about another answer."""
     keys = run.summary.identity["keys"]
     for name, file_rows in rows.files.items():
-        lines = row_lines(keys, name, file_rows, lambda _, row: row.to_json())
-        yield from unlike_lines(package, entry_of(run.key, name), map(itemgetter(1), lines))
+        lines = row_lines(keys, name, file_rows, lambda _, row: row.to_json(), {})
+        yield from unlike_lines(package, entry_of(run.key, name), lines)
 
     for key, verdict in rows.verdicts.items():
         answer = rows.answers.get(key)

@@ -12,7 +12,7 @@ from memeval.pipeline.verify.sound import FolderCheck
 from memeval.results import AnswerRow, IngestRow, Record, VerdictRow, json_line
 from memeval.results.rows import case_of_ingest
 from memeval.results.steps import model_texts, tool_texts
-from memeval.results.store import sealed_line
+from memeval.results.store import seal_of, sealed_line
 from memeval.results.texts import WITHHELD, Joined, ReadStored
 
 Json = dict[str, Any]
@@ -98,16 +98,19 @@ def row_lines(
     name: str,
     rows: Mapping[Place, PackedRow],
     as_json: Callable[[Place, PackedRow], Json],
-) -> Iterator[tuple[Place | None, bytes]]:
-    """The lines of a file, each made when it is needed: for each repeat a header, which has no
-    place, and the sealed rows, which `as_json` converts.
+    seals: dict[Place, str],
+) -> Iterator[bytes]:
+    """The lines of a file, each made when it is needed: for each repeat a header, and the sealed
+    rows, which `as_json` converts. Adds the seal of each row to `seals`.
     """
     for number, repeat in enumerate(keys):
         header = {STAGES[name]: repeat[STAGES[name]], "seed": repeat["seed"]}
-        yield None, sealed_line(header, {"header": header})
+        yield sealed_line(header, {"header": header})
         for place, row in rows.items():
             if place[0] == number:
-                yield place, sealed_line(header, as_json(place, row))
+                line = sealed_line(header, as_json(place, row))
+                seals[place] = seal_of(line)
+                yield line
 
 
 def add_text(

@@ -2,7 +2,7 @@
 
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -50,7 +50,6 @@ from memeval.results.files import folder_beside, writing
 from memeval.results.judge import JudgeIdentity
 from memeval.results.own_prices import FIGURES_CODE
 from memeval.results.run import Run
-from memeval.results.store import seal_of
 from memeval.results.summary import PACKAGE_TAG
 from memeval.text.shown import in_shell, one_line
 from memeval.text.yaml_files import load_yaml
@@ -150,8 +149,7 @@ class _Writer:
         as_packed = _CleanRows(self.cleaner, texts=allowed.allows_texts).as_packed
         for name, file_rows in rows.files.items():
             seals[name] = {}
-            lines = row_lines(keys, name, file_rows, as_packed)
-            files[name] = on_disk(_note_seals(lines, seals[name]))
+            files[name] = on_disk(row_lines(keys, name, file_rows, as_packed, seals[name]))
 
         packed = (self._record(record, texts=allowed.allows_texts) for record in records)
         files[RECORDS_FILE] = on_disk(packed)
@@ -307,17 +305,6 @@ def on_disk(lines: Iterable[bytes]) -> Content:
             return b""
 
         return mmap(file.fileno(), 0, access=ACCESS_READ)
-
-
-def _note_seals(
-    lines: Iterable[tuple[Place | None, bytes]], seals: dict[Place, str]
-) -> Iterator[bytes]:
-    """The lines, as they are; adds the seal of each row to `seals`."""
-    for place, line in lines:
-        if place is not None:
-            seals[place] = seal_of(line)
-
-        yield line
 
 
 def _row_digests(

@@ -308,8 +308,7 @@ def test_lines_of_rows_are_not_collected_in_memory() -> None:
 
     tracemalloc.start()
     try:
-        lines = row_lines(keys, ANSWERS, rows, lambda _, row: row.to_json())
-        content = on_disk(line for _, line in lines)
+        content = on_disk(row_lines(keys, ANSWERS, rows, lambda _, row: row.to_json(), {}))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
