@@ -41,6 +41,13 @@ def chunks(case: EvalCase, granularity: GranularityConfig) -> list[MemoryChunk]:
     return list(CUTS[granularity.name](case, granularity))
 
 
+def chunks_by(
+    case: EvalCase, name: str, size: int | None = None, overlap: int | None = None
+) -> list[MemoryChunk]:
+    """The chunks of a case by the name of a granularity; `chunk` has a size and an overlap."""
+    return chunks(case, GranularityConfig(name, size, overlap))
+
+
 def has_chunks(case: EvalCase, name: str) -> bool:
     """Whether the data set has the texts of a case that `granularity=summary` or `observation`
     shows; always true for other granularities.

@@ -16,9 +16,8 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, ClassVar
 
-from memeval.config.schema import GranularityConfig
 from memeval.datasets.contract import GRANULARITIES, OBSERVATION, SUMMARY
-from memeval.datasets.granularity import chunks
+from memeval.datasets.granularity import chunks_by
 from memeval.datasets.grouping import repeated
 from memeval.datasets.stats import counts
 from memeval.records import EvalCase, EvalQuestion, Query
@@ -190,7 +189,7 @@ class DatasetContract(DamagedFiles):
         assert names and set(dataset.granularities) <= {*GRANULARITIES, SUMMARY, OBSERVATION}
         for name in names:
             sizes = (64, 8) if name == "chunk" else ()
-            kept = turn_ids_of(chunks(case, GranularityConfig(name, *sizes)))
+            kept = turn_ids_of(chunks_by(case, name, *sizes))
             assert kept == turns, f"granularity={name} loses turns"
 
     def test_counts_are_pinned(self) -> None:

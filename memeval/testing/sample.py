@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from memeval.config.schema import GranularityConfig
-from memeval.datasets.granularity import chunks
+from memeval.datasets.granularity import chunks_by
 from memeval.records import EvalCase, MemoryChunk, Retrieved, Session
 
 _TALKS = {
@@ -60,7 +59,7 @@ def sample_case(case_id: str = "sample", sessions: tuple[str, ...] = tuple(_TALK
 
 
 def sample_chunks(case: EvalCase | None = None, granularity: str = "turn") -> list[MemoryChunk]:
-    return chunks(case or sample_case(), GranularityConfig(granularity))
+    return chunks_by(case or sample_case(), granularity)
 
 
 def turn_ids_of(covering: Iterable[MemoryChunk | Retrieved]) -> set[str]:
