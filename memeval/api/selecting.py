@@ -178,7 +178,7 @@ def load_run(which: str | Path) -> FinishedRun:
     try:
         with reading(folder / RUN_FILE):
             return FinishedRun(folder, read_shown_summary(folder))
-    except (ValueError, TypeError, KeyError) as error:
+    except ValueError as error:
         raise UserError(f"{folder / RUN_FILE} can't be read: {error}") from error
 
 

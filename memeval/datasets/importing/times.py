@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memeval.datasets.importing.message import ImportLog
+from memeval.datasets.io.entries import parse_iso
 from memeval.datasets.io.fields import quoted
 from memeval.errors import UserError
 
@@ -143,15 +144,6 @@ def iso_text(text: str) -> str:
 
 
 def iso_time(text: str) -> datetime | None:
-    """A time or a date in ISO 8601, with its zone if it has one; None for anything else."""
-    try:
-        time = datetime.fromisoformat(iso_text(text))
-        if time.year < MIN_YEAR:
-            return None
-
-        # A time near the year 1 or 9999 may have no equivalent in UTC.
-        time.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-    return time
+    """A time as `iso_text` writes it, with its zone if it has one; None for anything else."""
+    time = parse_iso(iso_text(text))
+    return None if time is None or time.year < MIN_YEAR else time

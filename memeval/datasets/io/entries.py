@@ -172,18 +172,25 @@ class Place(Struct, frozen=True):
             return None
 
         text = value.strip() if isinstance(value, str) else ""
-        if TIME.fullmatch(text) or not self.mistakes.strict:
-            try:
-                time = datetime.fromisoformat(text)
-                # A time near the year 1 or 9999 may have no equivalent in UTC.
-                time.astimezone(UTC)
-                return time
-            except (ValueError, OverflowError):
-                pass
+        has_form = TIME.fullmatch(text) or not self.mistakes.strict
+        if has_form and (time := parse_iso(text)):
+            return time
 
         shown = quoted(value) if isinstance(value, str | int | float) else kind_of(value)
         self.add(f"is {shown}, not a time like {TIMES}", name=name)
         return None
+
+
+def parse_iso(text: str) -> datetime | None:
+    """A time or a date in ISO 8601, with its zone if it has one; None for anything else."""
+    try:
+        time = datetime.fromisoformat(text)
+        # A time near the year 1 or 9999 may have no equivalent in UTC.
+        time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+    return time
 
 
 def _mistake(fields: Mapping[str, Any], error: ValidationError) -> tuple[str, str]:

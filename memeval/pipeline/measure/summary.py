@@ -91,7 +91,7 @@ def _was_finished(cell: Cell) -> bool:
     """Whether there is a run folder that was not stopped."""
     try:
         return not RunSummary.read(cell.folder).is_stopped
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         return False
 
 
@@ -116,7 +116,7 @@ def read_earlier(cell: Cell) -> EarlierRun:
         return EarlierRun()
     except OSError as error:
         return EarlierRun(damage=(one_line(error.strerror),))
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return EarlierRun(damage=(one_line(error),))
 
     damage = summary.find_damage(cell.folder)

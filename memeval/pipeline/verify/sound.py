@@ -110,7 +110,7 @@ class FolderCheck:
         except OSError as error:
             self.problems.append(f"{RUN_FILE} can't be read: {error.strerror or error}")
             return
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             self.problems.append(one_line(error))
             return
 
