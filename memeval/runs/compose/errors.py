@@ -144,13 +144,7 @@ def _plus_error(text: str) -> UserError | None:
 
 def _unknown_error(text: str) -> UserError | None:
     if match := _NO_OPTION.search(text):
-        own_folder = _OWN_FOLDER.search(text)
-        return _no_option_error(
-            match["group"],
-            match["option"],
-            _OPTION.findall(text),
-            own_folder=own_folder and own_folder["folder"],
-        )
+        return _no_option_error(match["group"], match["option"], text)
     if match := _NO_KEY.search(text):
         return unknown_name(match["full"])
     if match := _NO_GROUP.search(text):
@@ -263,9 +257,8 @@ def _chain(error: BaseException | None) -> list[BaseException]:
     return [error, *_chain(error.__cause__ or error.__context__)]
 
 
-def _no_option_error(
-    group: str, option: str, known: list[str], *, own_folder: str | None
-) -> UserError:
+def _no_option_error(group: str, option: str, text: str) -> UserError:
+    known = _OPTION.findall(text)
     if group in INTEGER_GROUPS:
         return UserError(
             f"{group} must be one of {', '.join(known or options(group))} or a positive integer, "
@@ -292,8 +285,9 @@ def _no_option_error(
     hints = _model_hints(group, option)
     if group == "dataset" and option.endswith((".json", ".jsonl")):
         hints.append(f"for a file:  dataset=json dataset.path={option}")
-    if own_folder:
-        hints.append(f"there is no file {one_line(f'{own_folder}/{group}/{option}.yaml')}")
+    if own := _OWN_FOLDER.search(text):
+        folder = own["folder"]
+        hints.append(f"there is no file {one_line(f'{folder}/{group}/{option}.yaml')}")
     elif not hints:
         hints.append("for an option of your own:  --config-dir FOLDER")
 
