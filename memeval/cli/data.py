@@ -74,10 +74,7 @@ PARSER = Parser.of_actions(
 
 
 def data(arguments: Sequence[str]) -> int:
-    """Shows, downloads, checks, counts or writes data sets.
-
-    The exit status is that of the action.
-    """
+    """Shows, downloads, checks, counts or writes data sets; returns the action's exit status."""
     # argparse rejects list words on both sides of an option: the unparsed words are the list.
     chosen, words = PARSER.parse_known_args(list(arguments))
     if words and chosen.action not in TAKES_OVERRIDES:

@@ -1,6 +1,4 @@
-"""`python -m memeval init KIND NAME`: writes a package with your own part, or the folder of a
-board.
-"""
+"""`python -m memeval init KIND NAME`: writes a package with your own part, or a board's folder."""
 
 import ast
 import keyword

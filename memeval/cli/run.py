@@ -1,6 +1,4 @@
-"""`python -m memeval [overrides]` and `-m`: Hydra composes, the pipeline runs, the comparison is
-printed.
-"""
+"""`python -m memeval [overrides]` and `-m`: composes, runs the pipeline, prints the comparison."""
 
 import sys
 from collections.abc import Sequence

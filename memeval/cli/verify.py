@@ -27,10 +27,7 @@ PARSER = Parser.of("verify", USAGE, judge=0, answer=0)
 
 
 def verify(arguments: Sequence[str]) -> int:
-    """Prints the problems of each run.
-
-    Exit status 0 if there are none, 1 otherwise.
-    """
+    """Prints the problems of each run. Exit status 0 if there are none, 1 otherwise."""
     options = PARSER.parse_args(list(arguments))
     packages = list(map(Path, filter(_is_package, options.runs)))
     if packages:

@@ -12,8 +12,7 @@ PREPARE, ANSWER, JUDGE, RUN, RUNTIME = "prepare", "answer", "judge", "run", "run
 STAGES = (PREPARE, ANSWER, JUDGE, RUN, RUNTIME)
 
 AT_INGEST = "at_ingest"
-"""Metadata: the field is part of `prepare` too, if the system calls a language model at ingest.
-"""
+"""Metadata: the field is part of `prepare` too, if the system calls a language model at ingest."""
 LLM_INGEST = "llm_ingest"
 """Metadata: the field counts only if the system calls a language model at ingest."""
 OPTIONAL = "optional"
@@ -378,9 +377,7 @@ class RunConfig:
     plots: bool | None = at(RUNTIME)
     """Whether plots are drawn; None: MEMEVAL_PLOTS, else true."""
     prices: str | None = at(RUNTIME)
-    """File with custom model prices; None: MEMEVAL_PRICES, else prices.yaml of the home if it
-    exists.
-    """
+    """File with custom model prices; None: MEMEVAL_PRICES, else the home's prices.yaml, if any."""
     objective: str = at(RUNTIME, "accuracy")
     """Metric of the cell that an optimising sweeper gets."""
     budget: BudgetConfig = field(default_factory=BudgetConfig)

@@ -41,10 +41,7 @@ SUMMARY, OBSERVATION = "summary", "observation"
 
 
 class Dataset(ABC):
-    """An adapter: reads one data set.
-
-    `read` streams the cases; this base class selects among them.
-    """
+    """An adapter: reads one data set. `read` streams the cases; this class selects among them."""
 
     settings_type: ClassVar[type[DatasetSettings]] = DatasetSettings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.WORDS,)
@@ -277,10 +274,7 @@ class Dataset(ABC):
         )
 
     def repairs(self) -> Iterable[str]:
-        """Every repair of a dirty record, one line each, for `data verify`.
-
-        Called after `read` ran.
-        """
+        """Every repair of a dirty record, one line each, for `data verify`, after `read` ran."""
         return ()
 
     def answer_metrics(self, answer: str, question: EvalQuestion) -> Mapping[str, float | None]:

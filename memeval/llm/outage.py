@@ -10,8 +10,7 @@ from typing import Any
 from memeval.llm.faults import FaultKind, Setback
 
 LONGEST_WAIT_S = 60.0
-"""Longest wait between two attempts, unless Retry-After asks for more and that fits the patience.
-"""
+"""Longest wait between attempts, unless Retry-After asks for more and that fits the patience."""
 FIRST_WAIT_S = 0.5
 FIRST_UNSOUND_WAIT_S = 0.75
 """First of five waits that double, at least 23 s in total: short outages do not fail a call."""

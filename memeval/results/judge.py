@@ -38,9 +38,7 @@ class JudgeIdentity(Struct, frozen=True, repr_omit_defaults=True, forbid_unknown
     prompt_sha256: str | None = None
     """sha256 of the prompt text of a model judge."""
     model: str | None = None
-    """The model that judges; for recorded verdicts, the judge that the file names. Empty if
-    unknown.
-    """
+    """The model that judges; for recorded verdicts, the judge in the file. Empty if unknown."""
     address: str | None = None
     """URL of the endpoint."""
     request: Mapping[str, Any] = field(default_factory=dict)

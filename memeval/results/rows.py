@@ -59,9 +59,7 @@ class StepTimes(Struct, frozen=True, omit_defaults=True):
     tools_ms: tuple[Number | None, ...] = ()
     """Time of each tool call in these replies, in order; None for a call that was not run."""
     ready_ms: Number | None = None
-    """From the last chunk until the memory could be searched, for systems that index in the
-    background.
-    """
+    """From the last chunk until memory is searchable, for systems that index in the background."""
 
     def numbers(self) -> dict[str, float]:
         """Times by name, except those of single replies and tool calls and those not measured."""

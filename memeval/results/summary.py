@@ -37,8 +37,7 @@ FOUND_NOTHING = "nothing_found"
 FEWEST_SESSIONS = "fewest_sessions"
 """Tag of a run whose chunks are sessions: the number of sessions of the smallest conversation."""
 HYPOTHESES_FILE = "hypotheses.jsonl"
-"""The answers of the first repeat in the format of LongMemEval's tools; `evaluate` reads this file.
-"""
+"""Answers of the first repeat in the format of LongMemEval's tools; `evaluate` reads them."""
 LARGEST_TRACKED = 65_536
 """Maximum bytes read of a `tracked.json`, which contains one id per store."""
 _REDACTED_MEMBERS = ("command", "params", "tags", "notes", "judge")

@@ -55,10 +55,7 @@ def load_vectors(file: Path, count: int, of: str) -> Vectors:
 
 
 class VectorIndex:
-    """Inner-product search over unit vectors, which is cosine.
-
-    Positions refer to the given rows.
-    """
+    """Inner-product search over unit vectors, which is cosine; positions refer to its rows."""
 
     def __init__(self, vectors: Vectors) -> None:
         rows = np.ascontiguousarray(vectors, dtype=np.float32)

@@ -46,9 +46,7 @@ class DoneCell(Struct, frozen=True):
     not_logged: str | None = None
     """The reason why its report or its run in MLflow is missing; None on success."""
     sweep_id: str | None = None
-    """The sweep whose end is logged to MLflow; None if the cell is not tracked, or not part of a
-    sweep.
-    """
+    """The sweep whose end is logged to MLflow; None if the cell is untracked, or not in a sweep."""
 
 
 class FailedCell(Struct, frozen=True):

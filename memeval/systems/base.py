@@ -190,9 +190,7 @@ class MemorySystem(ABC):
     be compared with that of a system that ranks everything, and every table says so.
     """
     own_prompt: ClassVar[bool] = False
-    """True for a system that answers with its own prompt instead of the reader's. Every table says
-    so.
-    """
+    """True for a system that answers with its own prompt, not the reader's. Every table says so."""
 
     def __init__(self, settings: Any, parts: SystemContext) -> None:
         self.settings = settings

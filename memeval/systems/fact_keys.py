@@ -24,8 +24,7 @@ class FactKeySettings(SystemSettings):
     """The settings of a system whose chunks may also be found by facts."""
 
     index: Literal["chunk", "fact_keys"] = field(default="chunk", metadata=INGEST)
-    """Keys of a chunk: its text, or its text and a model's notes of its facts (one call per
-    chunk)."""
+    """Keys of a chunk: its text, or also a model's notes of its facts (one call per chunk)."""
     fact_tokens: int = field(default=256, metadata=INGEST | POSITIVE)
     """Maximum tokens of a chunk's facts; only for `index=fact_keys`."""
 

@@ -197,10 +197,7 @@ def note(report: str) -> str:
 
 
 def fingerprint(summary: RunSummary) -> str:
-    """A digest of a cell's results.
-
-    It does not depend on the sweep, command or time of the cell.
-    """
+    """A digest of a cell's results, which does not depend on its sweep, command or time."""
     described = {name: value for name, value in as_plain(summary).items() if name in DESCRIBED}
     described["notes"] = list(map(str, summary.notes))
     # The order of the rows is only for display: a run that was logged in another order is the same.

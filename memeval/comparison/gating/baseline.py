@@ -89,10 +89,7 @@ def tokens_and_usd(summary: RunSummary) -> tuple[float | None, float | None]:
 
 
 def baseline_of(run: Run, metric: Metric, scores: RunScores, must_pass: Iterable[str]) -> Baseline:
-    """The baseline made from a run.
-
-    Raises `UserError` for a question that must pass and was not asked.
-    """
+    """The baseline of a run. Raises `UserError` for a question that must pass and was not asked."""
     named = tuple(sorted(set(must_pass)))
     for name in named:
         if name not in scores.questions:

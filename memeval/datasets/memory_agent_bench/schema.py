@@ -124,10 +124,7 @@ def read_case(
     instruction: bool,
     titles: Mapping[str, str],
 ) -> EvalCase:
-    """The case of a row.
-
-    `titles` maps the numbers in the golds of recommendations to titles.
-    """
+    """The case of a row. `titles` maps the numbers in the golds of recommendations to titles."""
     parts = chunks(row.fields.filled("context"), chunk_tokens)
     session = Session.of("s1", ((SPEAKER, part) for part in parts), ids="t")
     questions = tuple(_questions(row, question_ids, instruction, titles))

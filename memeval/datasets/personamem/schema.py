@@ -150,10 +150,7 @@ def _end(fields: Fields) -> int:
 
 
 def read_contexts(content: bytes, path: Path) -> Mapping[str, tuple[Message, ...]]:
-    """The conversations by id.
-
-    Raises `UserError` naming the line and the invalid message.
-    """
+    """The conversations by id. Raises `UserError` naming the line and the invalid message."""
     contexts: dict[str, tuple[Message, ...]] = {}
     for fields in parse_lines(content.split(b"\n"), path):
         if len(fields.values) != 1:

@@ -90,10 +90,7 @@ class StatementPosition(Struct, frozen=True):
 
 
 def make_case(number: int, settings: SyntheticSettings) -> EvalCase:
-    """The case with a number, starting at 1.
-
-    The same arguments give the same case in any process.
-    """
+    """The case with a number from 1. The same arguments give the same case in any process."""
     case_id, rng = f"synthetic-{number}", Random(f"{settings.seed}/{number}")
     speakers = (rng.choice(WORDS.speakers[::2]), rng.choice(WORDS.speakers[1::2]))
     people = tuple(rng.sample(WORDS.people, ACQUAINTANCES))

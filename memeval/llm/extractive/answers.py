@@ -27,8 +27,7 @@ COVERAGE_PER_DECADE = 0.1
 """Minimum share of the question's stems in one turn; grows with each tenfold of turns."""
 UNNAMED = 0.1
 STRANGER = 0.25
-"""Added to that share if no named person speaks; the second value if no named person is mentioned.
-"""
+"""Added to that share if no named person speaks; the second if no named person is mentioned."""
 SWAPPED = 0.2
 """If other speakers' turns cover more of the question by this share, it names the wrong person."""
 FAR_BEHIND = 0.6

@@ -43,10 +43,7 @@ class GuardedStream:
 
 
 class DrawingStream(GuardedStream):
-    """A stream for drawings with memeval's own escape sequences.
-
-    Callers make their texts printable first.
-    """
+    """A stream for drawings with memeval's escape sequences; callers make texts printable first."""
 
     def write(self, text: str) -> int:
         self.unguarded.write(without_known(text))

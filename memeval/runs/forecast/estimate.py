@@ -50,8 +50,7 @@ SAMPLED_QUESTIONS, SAMPLED_REPEATS = 1_000, 16
 MIN_QUESTIONS = 5
 """Minimum questions of a composed repeat."""
 MAX_TURNS, MAX_READ_TURNS = 100_000, 10_000
-"""Maximum turns in the composed cases of a repeat; the second applies if a model reads each
-turn."""
+"""Maximum turns in composed cases of a repeat; the second applies if a model reads each turn."""
 
 
 class _SampledRepeat(Struct, frozen=True):

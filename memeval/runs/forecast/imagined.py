@@ -67,8 +67,7 @@ class ExpectedCall(Struct, frozen=True):
     most_completion_tokens: int
     """The limit that the request contains."""
     known: bool
-    """Whether the request is exactly what a run would send: it does not depend on a made-up reply.
-    """
+    """Whether a run would send exactly this request: it does not depend on a made-up reply."""
     most_calls: int = 1
     """Requests that this one may turn into: for the first request of a tool loop, all that the loop
     allows; for a later one, none.

@@ -1,6 +1,4 @@
-"""Made-up replies of imagined endpoints: messages in the form that a prompt asks for, and
-vectors.
-"""
+"""Made-up replies of imagined endpoints: messages in the form that a prompt needs, and vectors."""
 
 import hashlib
 import json

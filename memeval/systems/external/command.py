@@ -38,8 +38,7 @@ EXAMPLE = "for example:  system.command='python my_memory.py'"
 @dataclass(frozen=True)
 class CommandSettings(ProgramSettings, AnsweringSettings):
     restarts: int = field(default=1, metadata=RUNTIME | NOT_NEGATIVE)
-    """Maximum restarts of a dead or hung program per case; it is then sent the case again.
-    """
+    """Maximum restarts of a dead or hung program per case; it is then sent the case again."""
 
     def words(self, example: str = EXAMPLE) -> list[str]:
         if not self.command or not self.command.strip():

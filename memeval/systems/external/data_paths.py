@@ -18,8 +18,7 @@ _VARIABLE = re.compile(
     (?:["'\])]*\s*(?:\|\||\?\?|,|\bor\b)\s*["'`](file:|sqlite:///))?""",
     re.VERBOSE,
 )
-"""A variable that a script reads, and the URL scheme of its default, if that is the URL of a file.
-"""
+"""A variable that a script reads, and its default's URL scheme, if that is the URL of a file."""
 _OF_DATA = re.compile(r"(?:MEMOR|DATA|DB|STOR|NOTES|KNOWLEDGE|GRAPH).*?(FILE|PATH|DIR|FOLDER)$")
 """Names of variables that set where a server keeps its data."""
 _IMPORT = re.compile(r"#!.*python.*\n(?:.*\n){0,5}?from (\w+)[\w.]* import ")

@@ -51,9 +51,7 @@ ROWS_FILE, VECTORS_FILE = "memories.json", "memories.npy"
 @dataclass(frozen=True)
 class Mem0Settings(SystemSettings):
     mode: Literal["library", "cloud"] = field(default="library", metadata=INGEST)
-    """`library` runs in this process; `cloud` sends the conversation to mem0's hosted API, with a
-    key.
-    """
+    """`library` runs in this process; `cloud` sends the conversation to mem0's API, with a key."""
     infer: bool | None = field(default=None, metadata=INGEST)
     """False stores each chunk verbatim and calls no model. True lets the cell's model extract
     memories, with one call per chunk (mode=cloud: mem0's own model). None extracts if there is a
