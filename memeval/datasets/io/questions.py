@@ -83,6 +83,11 @@ class CaseNames(Struct):
         return tuple(turn_ids)
 
 
+def session_id(position: int) -> str:
+    """The id of a session as systems see it; positions start at 0."""
+    return f"s{position + 1}"
+
+
 def turn_id(position: int) -> str:
     """The id of a turn as systems see it: the file's ids may reveal which turn is asked for."""
     return f"t{position}"

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from memeval.datasets.io.entries import Entry, Place, Text
 from memeval.datasets.io.fields import quoted
-from memeval.datasets.io.questions import CaseNames, QuestionEntry, SessionName
+from memeval.datasets.io.questions import CaseNames, QuestionEntry, SessionName, session_id
 from memeval.metrics.lifecycle import CURRENT, DELETED, NEIGHBOUR, RETURNED, UPDATED
 from memeval.records import (
     CorrectRequest,
@@ -56,11 +56,6 @@ OPERATIONS: Mapping[str, type[OperationEntry]] = {
 }
 LIFE_FIELDS = ("asked_after", "forgotten")
 """Fields of a question that relate to events between sessions."""
-
-
-def session_id(position: int) -> str:
-    """The id of a session as systems see it."""
-    return f"s{position + 1}"
 
 
 def operation_entries(case: Place, values: Sequence[Any]) -> list[tuple[Place, OperationEntry]]:

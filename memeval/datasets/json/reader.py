@@ -23,6 +23,7 @@ from memeval.datasets.io.questions import (
     in_utc,
     notes_of,
     question_entries,
+    session_id,
     turn_id,
 )
 from memeval.datasets.json.operations import (
@@ -31,7 +32,6 @@ from memeval.datasets.json.operations import (
     checkpoints,
     operation_entries,
     read_operation,
-    session_id,
     with_checkpoint,
 )
 from memeval.datasets.stats import counts

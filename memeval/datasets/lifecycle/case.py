@@ -11,6 +11,7 @@ from msgspec import Struct
 from memeval.config.schema import PREPARE, at
 from memeval.datasets.chance import pick
 from memeval.datasets.invented import WORDS, Language, Values, spell
+from memeval.datasets.io.questions import session_id
 from memeval.datasets.settings import DatasetSettings
 from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
@@ -437,11 +438,6 @@ def tenant_fact(number: int, settings: LifecycleSettings) -> Fact:
 def fill(template: str, fact: Fact, language: Language, **slots: str) -> str:
     forms = language.attributes[fact.attribute]
     return template.format(name=fact.name, value=fact.value, **forms, **slots)
-
-
-def session_id(session: int) -> str:
-    """The id of a session by its number, starting at 0."""
-    return f"s{session + 1}"
 
 
 def days(time: datetime, code: str) -> tuple[str, ...]:
