@@ -27,7 +27,7 @@ from memeval.text.shown import counted, one_line
 MIN_COVERAGE = 0.99
 MIN_COMMON = 2
 """Minimum number of common questions for a comparison."""
-_LABELS = "dataset.labels"
+LABELS = "dataset.labels"
 
 
 def reasons_against(
@@ -151,7 +151,7 @@ def _other_labels(
     first: tuple[RunSummary, RunScores], second: tuple[RunSummary, RunScores]
 ) -> Iterator[Note]:
     (summary, scores), (other, other_scores) = first, second
-    labels, other_labels = str(summary.params.get(_LABELS, "")), str(other.params.get(_LABELS, ""))
+    labels, other_labels = str(summary.params.get(LABELS, "")), str(other.params.get(LABELS, ""))
     # Different settings change many golds, so naming the settings says more than counting golds.
     if labels != other_labels:
         text = f"different labels: {one_line(labels)}, {one_line(other_labels)}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from memeval.comparison.protocol import LABELS
 from memeval.comparison.scores import RunScores
 from memeval.config.identity import result_settings
 from memeval.datasets.io.fields import unique_fields
@@ -24,7 +25,6 @@ from memeval.text.shown import in_shell, one_line
 VERSION = 1
 LARGEST = 64 * 2**20
 """Maximum bytes of a baseline: a hundred times those of LoCoMo's."""
-LABELS = "dataset.labels"
 
 
 class BaselineQuestion(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

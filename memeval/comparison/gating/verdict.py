@@ -6,8 +6,8 @@ from math import inf
 
 from msgspec import Struct
 
-from memeval.comparison.gating.baseline import LABELS, Baseline, judge_of
-from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, low_coverage, other_judge
+from memeval.comparison.gating.baseline import Baseline, judge_of
+from memeval.comparison.protocol import LABELS, MIN_COMMON, MIN_COVERAGE, low_coverage, other_judge
 from memeval.comparison.records import CategoryDifference
 from memeval.comparison.scores import RunScores, difference_on, weights_of
 from memeval.metrics.formats import coverage_percent

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import networkx  # type: ignore[import-untyped]
 from msgspec import Struct
 
-from memeval.comparison.protocol import MIN_COMMON, reasons_against, reasons_of_run
+from memeval.comparison.protocol import LABELS, MIN_COMMON, reasons_against, reasons_of_run
 from memeval.comparison.records import is_significant
 from memeval.comparison.scores import AskedQuestion, RunScores
 from memeval.comparison.significance import Pair, groups_of
@@ -180,7 +180,7 @@ def _alike_runs(
                 break
 
         judge = summary.judge and summary.judge.digest
-        labels = summary.params.get("dataset.labels", "")
+        labels = summary.params.get(LABELS, "")
         data = summary.dataset, summary.data_sha256
         kinds.setdefault((*data, like, judge, labels, reasons), []).append(number)
 
