@@ -47,9 +47,10 @@ def check_given_once(overrides: Sequence[str]) -> None:
 
 def last_of_each(overrides: Sequence[str]) -> list[str]:
     """The overrides without those that a later one replaces in a single run."""
-    last: dict[str, str] = {}
-    for word in overrides:
-        key = _setting(word)[0] or word
+    last: dict[str | int, str] = {}
+    for position, word in enumerate(overrides):
+        # Any other word stays: two folders have two options `--config-dir`.
+        key = _setting(word)[0] or position
         last.pop(key, None)
         last[key] = word
 

@@ -64,6 +64,8 @@ def test_plan_takes_the_last_of_two_overrides_if_a_single_run_does() -> None:
     words = ["top_k=5", "--config-dir", "tests", "sample=1", "+top_k=6", "dataset.sample=2"]
     assert words_to_plan(words) == ["--config-dir", "tests", "+top_k=6", "dataset.sample=2"]
     assert words_to_plan(["-m", *words]) == ["-m", *words]
+    folders = ["--config-dir", "tests", "--config-dir", "tests"]
+    assert words_to_plan(folders) == folders
 
 
 @pytest.mark.parametrize("word", ["system=bm25,rag", "top_k=range(3,5)"])
