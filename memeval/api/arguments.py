@@ -71,10 +71,12 @@ def check_names(function: Callable[..., object], given: Iterable[str]) -> None:
     """Raises `UserError` for a setting whose name is a misspelt parameter of the function; any
     other unknown name is refused when the settings are composed.
     """
-    parameters = inspect.signature(function).parameters
+    # Without `overrides` and `settings`, which collect others.
+    parameters = inspect.getfullargspec(function)
+    names = [*parameters.args, *parameters.kwonlyargs]
     for name in given:
-        near = get_close_matches(name, parameters, n=1, cutoff=0.8)
-        if near and name not in parameters:
+        near = get_close_matches(name, names, n=1, cutoff=0.8)
+        if near and name not in names:
             # Imported here: it imports Hydra.
             from memeval.config.names import known_names
 

@@ -213,6 +213,8 @@ def test_a_forked_process_publishes_its_own_runs(swept: memeval.Sweep) -> None:
         (lambda: memeval.sweep(keepgoing=True), "sweep: .* Did you mean: keep_going"),
         (lambda: memeval.plan(exakt=True), "plan: .* Did you mean: exact"),
         (lambda: memeval.evaluate("a.jsonl", ansers="b"), "evaluate: .* Did you mean: answers"),
+        (lambda: memeval.run(setting={"top_k": 5}), "unknown field or group 'setting"),
+        (lambda: memeval.run(override="top_k=5"), "unknown field or group 'override'"),
         (lambda: memeval.run(sytem="bm25"), "unknown field or group 'sytem'. Did you mean: system"),
     ],
 )
