@@ -47,8 +47,8 @@ def test_hint_after_a_refused_parameter(message: str, parameter: str | None, hin
     ],
 )
 def test_hint_after_a_request_that_a_proxy_found_too_large(role: str, hint: str) -> None:
-    what = status_setback(413, {}, b"<html>413 Request Entity Too Large</html>").what
-    hinted = RefusedRequestError(what, None).with_hint(role)
+    message = status_setback(413, {}, b"<html>413 Request Entity Too Large</html>").message
+    hinted = RefusedRequestError(message, None).with_hint(role)
     assert str(hinted) == f"HTTP 413: an HTML page{hint}"
 
 
