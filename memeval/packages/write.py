@@ -293,16 +293,17 @@ class _CleanRows:
 
 
 def on_disk(lines: Iterable[bytes]) -> Content:
-    """The lines as a temporary file without a name, which takes memory only while it is read.
+    """The lines; many are a temporary file, which takes memory only while it is read.
 
     Raises `StorageError` if it can't be written.
     """
     with writing(tempfile.gettempdir()), tempfile.TemporaryFile() as file:
         file.writelines(lines)
         file.flush()
-        # An empty file can't be mapped.
-        if file.tell() == 0:
-            return b""
+        # A mapped file stays open, and a package may have more entries than a process may open.
+        if file.tell() <= form.LARGEST_SMALL:
+            file.seek(0)
+            return file.read()
 
         return mmap(file.fileno(), 0, access=ACCESS_READ)
 

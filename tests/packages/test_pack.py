@@ -300,7 +300,8 @@ def test_judge_at_a_private_endpoint_stays_the_same_judge_in_a_package() -> None
     assert not is_same_judge(structs.replace(judge, model="n"), packed)
 
 
-def test_lines_of_rows_are_not_collected_in_memory() -> None:
+def test_lines_of_rows_are_not_collected_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(form, "LARGEST_SMALL", 2**20)
     ranking = array("I", range(1_000_000, 1_004_000))
     row = AnswerRow("q", Status.OK, hypothesis="7 May", ranking=ranking)
     rows = {(0, f"q{number}"): row for number in range(100)}
@@ -319,6 +320,16 @@ def test_lines_of_rows_are_not_collected_in_memory() -> None:
 
 def test_nothing_to_write_is_an_empty_entry() -> None:
     assert on_disk([]) == b""
+
+
+def test_short_entries_keep_no_file_open() -> None:
+    with tempfile.TemporaryFile() as before:
+        lowest_free = before.fileno()
+
+    contents = [on_disk([b"first\n", b"second\n"]) for _ in range(3)]
+    with tempfile.TemporaryFile() as after:
+        assert after.fileno() == lowest_free
+    assert contents == [b"first\nsecond\n"] * 3
 
 
 def test_a_full_temporary_folder_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
