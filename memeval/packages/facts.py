@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -49,9 +49,11 @@ def digest_of_ids(ids: Iterable[str]) -> str:
 
 
 def environment_facts(
-    summary: RunSummary, rows: Iterable[AnswerRow | VerdictRow | IngestRow]
+    summary: RunSummary,
+    rows: Iterable[AnswerRow | VerdictRow | IngestRow],
+    clean: Callable[[str], str] = str,
 ) -> dict[str, Any]:
-    """Facts that a run depends on, other than its settings."""
+    """Facts that a run depends on, other than its settings; `clean` changes names in replies."""
     tags, latest = summary.tags, {}
     reported: dict[tuple[str, ...], set[str]] = {}
     for row in rows:
@@ -67,7 +69,7 @@ def environment_facts(
         model: dict[str, Any] = dict(zip(("role", "provider", "model"), called, strict=True))
         # Without it, each reply named the requested model, or none.
         if called in reported:
-            model["reported"] = sorted(reported[called])
+            model["reported"] = sorted(set(map(clean, reported[called])))
         prices = prices_of(usage)
         # None if not known, or if they depend on the length of a prompt.
         model["usd_per_million"] = prices and dict(zip(FIELDS, prices, strict=True))

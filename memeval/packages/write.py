@@ -162,7 +162,7 @@ class _Writer:
             self.entries[entry_of(run.key, name)] = files[name]
 
         self.protocols[run.key] = protocol_of(summary, records)
-        self.environments[run.key] = environment_facts(summary, rows)
+        self.environments[run.key] = environment_facts(summary, rows, self.cleaner.clean_own)
         self.code = summary.tags.get(FIGURES_CODE, "")
         sha256 = summary.data_sha256
         self.data[summary.dataset, sha256] = PackedData(

@@ -743,6 +743,24 @@ def test_one_model_may_have_other_prices_at_another_provider(
     assert "lists two prices of Qwen/Qwen3-32B" in next(verify_package(path)).problems[0]
 
 
+def test_path_that_replies_name_as_their_model_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with ScriptedEndpoint(edit=lambda payload: payload.update(model="/models/x/m.gguf")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        run = memeval.run(
+            "dataset=demo", "system=bm25", "llm=openai", "llm.model=gpt-x", "judge=exact_match",
+            "dataset.limit_cases=1", "dataset.limit_questions=1", "tracking=none", progress=False,
+        )  # fmt: skip
+
+    path = pack([run], tmp_path / "named.memeval").path
+    environment = json.loads(entries_of(path)["environment.json"])
+    (model,) = environment["runs"][run.key]["models"]
+    assert model["reported"] == ["[path]/m.gguf"]
+    assert next(verify_package(path)).problems == []
+
+
 def test_one_run_that_cannot_be_judged_again_does_not_end_the_check(
     monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
 ) -> None:
