@@ -70,6 +70,7 @@ def test_owner_of_a_temporary_folder_is_read_from_its_name(
         made(tmp_path / f"memeval-mem0-{dead}-abc"),
         made(tmp_path / "memeval-mem0-a1b2c3d4", age_s=OLD_S + 60),
         made(tmp_path / "memeval-package-a1b2c3d4", age_s=OLD_S + 60),
+        made(tmp_path / "memeval-check-a1b2c3d4", age_s=OLD_S + 60),
     ]
     kept = [
         started.make_folder("mem0", guarded=False),

@@ -19,7 +19,7 @@ GONE = "gone"
 _OWNER = re.compile(r"\d{1,10}(?:-\d+(?:-[0-9a-f]{8})?)?")
 _TEMPORARY = "memeval-"
 _OWNED = re.compile(rf"{_TEMPORARY}[a-z0-9]+-(\d{{1,10}}-\d+(?:-[0-9a-f]{{8}})?)-")
-_UNOWNED = re.compile(rf"{_TEMPORARY}(mem0|package|plan)-[a-z0-9_]{{8}}$")
+_UNOWNED = re.compile(rf"{_TEMPORARY}(mem0|package|plan|check)-[a-z0-9_]{{8}}$")
 """Names without an owner: folders that are used for minutes, and those of earlier versions."""
 _BESIDE = re.compile(r"\.(\d{1,10}-\d+-[0-9a-f]{8})\.[a-z0-9_]{8}\.tmp")
 _CHECKED: set[Path] = set()
