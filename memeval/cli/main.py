@@ -74,8 +74,8 @@ def run_command(arguments: list[str]) -> int:
         return 1
 
 
-def _report_fault(what: str, arguments: Sequence[str]) -> int:
-    print(f"memeval: {what}{_describe_left(arguments)}", file=sys.stderr)
+def _report_fault(fault: str, arguments: Sequence[str]) -> int:
+    print(f"memeval: {fault}{_describe_left(arguments)}", file=sys.stderr)
     return 1
 
 

@@ -281,9 +281,11 @@ class Endpoint:
         return self._backoff.wait_s(call.tries - 1, setback.retry_after_s, remaining_s)
 
     def may_end_early(self, setback: Setback) -> bool:
-        """Whether another call's answer may end the wait: no time is named, nor tries limited."""
-        has_tries = self.settings.max_retries is None
-        return setback.kind is FaultKind.LIMITED and setback.retry_after_s is None and has_tries
+        """Whether an answer to another call may end the wait after a failed try: only if the
+        endpoint named no time, and the number of tries is not limited.
+        """
+        is_unlimited = self.settings.max_retries is None
+        return setback.kind is FaultKind.LIMITED and setback.retry_after_s is None and is_unlimited
 
     def _final_error(self, setback: Setback, call: _Call) -> ModelError:
         since = call.since

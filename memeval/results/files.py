@@ -171,13 +171,13 @@ def append_whole(descriptor: int, line: bytes, path: Path) -> int:
     return before
 
 
-def temporary_folder(what: str) -> TemporaryDirectory[str]:
+def temporary_folder(purpose: str) -> TemporaryDirectory[str]:
     """A temporary folder, which a later run removes if this process is killed.
 
     Raises `StorageError` if none can be made.
     """
     with writing("the temporary folder"):
-        return TemporaryDirectory(prefix=f"memeval-{what}-{owner()}-")
+        return TemporaryDirectory(prefix=f"memeval-{purpose}-{owner()}-")
 
 
 def folder_beside(path: Path) -> TemporaryDirectory[str]:

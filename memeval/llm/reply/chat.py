@@ -167,11 +167,11 @@ def _empty_reply_error(
     usage: Mapping[str, Any],
 ) -> ModelError:
     if finish == "length":
-        what = "the reply reached the token limit before its first word"
+        problem = "the reply reached the token limit before its first word"
         if has_reasoning:
-            what = "the model used all tokens of its limit for reasoning, and wrote no answer"
+            problem = "the model used all tokens of its limit for reasoning, and wrote no answer"
 
-        return CutReplyError(f"{what} (finish_reason: length)", usage)
+        return CutReplyError(f"{problem} (finish_reason: length)", usage)
 
     if finish == "content_filter":
         return FilteredReplyError(

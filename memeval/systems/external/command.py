@@ -202,5 +202,5 @@ class Process:
             self._last_noise = line.decode("utf-8", "replace")
             note_noise("the program")
             if self._noise > MAX_NOISE:
-                what = f"wrote {self._noise:,} lines that are not replies"
-                raise ProgramError(f"{what}{self.program.last_words()}")
+                problem = f"wrote {self._noise:,} lines that are not replies"
+                raise ProgramError(f"{problem}{self.program.last_words()}")

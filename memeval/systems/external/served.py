@@ -381,9 +381,9 @@ class ServedMemory(RecallSystem):
 
             return read(reply)
         except wire.WireError as error:
-            what = f"sent a reply that does not match the schema: {error}"
+            problem = f"sent a reply that does not match the schema: {error}"
             last_words = await self._service.last_words()
-            raise MemoryServiceError(f"{self._name} {what}{last_words}") from error
+            raise MemoryServiceError(f"{self._name} {problem}{last_words}") from error
         except ModelError as error:
             raise MemoryServiceError(str(error)) from error
 
