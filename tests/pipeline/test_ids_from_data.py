@@ -156,6 +156,18 @@ def test_turns_of_one_id_count_as_the_last_of_them() -> None:
     assert quotations.found_in("I bought a kayak.") == ()
 
 
+def test_turns_and_sessions_of_one_id_have_one_rank() -> None:
+    sessions = [
+        Session.of(name, [("Ida", "hello"), ("Bo", "hi")], ids=ids)
+        for name, ids in (("day", "a"), ("day", "b"), ("night", "a"))
+    ]
+    turns = CaseTurns.of(EvalCase("c", tuple(sessions), ()))
+    assert turns.ids == ("a1", "a2", "b1", "b2")
+    ranking = turns.positions([("b2",), ("a2",), ("b1",)])
+    ranks = turns.evidence_ranks(ranking, ["b1", "a1"])
+    assert (ranks.turns, ranks.sessions) == ((3, None), (1, 2))
+
+
 @pytest.mark.parametrize(
     "name", [*HOSTILE, "", "\ud800", "con", "nul", "com1", "Locomo", "locomo.", "a b"]
 )

@@ -22,22 +22,24 @@ class CaseTurns(Struct, frozen=True, dict=True):
     """Ids of the turns, in the order in which they were said."""
     position_of: Mapping[str, int]
     session_at: Sequence[int]
-    """For each position, that of the turn's session."""
+    """For each position, a number of the turn's session."""
     sessions: tuple[Session, ...]
 
     @classmethod
     def of(cls, case: EvalCase) -> CaseTurns:
-        position_of: dict[str, int] = {}
-        session_at = array("I")
-        for number, session in enumerate(case.sessions):
-            session_at.extend([number] * len(session.turns))
+        # Ids may be repeated in a data set of one's own: equal ids are one turn, or one session.
+        numbers: dict[str, int] = {}
+        session_of: dict[str, int] = {}
+        for session in case.sessions:
+            number = numbers.setdefault(session.session_id, len(numbers))
             for turn in session.turns:
-                position_of[turn.turn_id] = len(position_of)
+                session_of[turn.turn_id] = number
 
+        ids = tuple(session_of)
         return cls(
-            ids=tuple(position_of),
-            position_of=position_of,
-            session_at=session_at,
+            ids=ids,
+            position_of=dict(zip(ids, range(len(ids)), strict=True)),
+            session_at=array("I", session_of.values()),
             sessions=case.sessions,
         )
 
