@@ -98,9 +98,11 @@ class Ledger(Struct):
         """Counts a reply by its finish reason."""
         self.ends[role, finish_reason or "unknown"] += 1
 
-    def note_model(self, role: Role, requested: str, named: str) -> None:
-        """Notes which model a reply named."""
-        self.models.setdefault((role, requested), set()).add(named)
+    def note_model(self, role: Role, requested: str, named: str | None) -> None:
+        """Notes which model a reply named; None if that is not known."""
+        names = self.models.setdefault((role, requested), set())
+        if named is not None:
+            names.add(named)
 
     def drop_cut(self, role: Role) -> None:
         """No longer counts a reply as cut: it was requested again, or is complete."""

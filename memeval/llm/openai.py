@@ -102,7 +102,7 @@ class OpenAIModel(LanguageModel):
             is_kept=lambda entry: bool(entry["finish_reason"] != "content_filter"),
         )
         requested = str(body["model"])
-        ledger.note_model(role, requested, entry.get("model", requested))
+        ledger.note_model(role, requested, entry.get("model"))
         usage = self._usage(entry["usage"], role, cached=cached)
         # Each question has its own requests; memories may share them.
         if not ledger.scope:
@@ -201,10 +201,9 @@ def _entry_of(
         entry["tool_calls"] = [
             [call.call_id, call.name, without_known(call.arguments)] for call in chat.tool_calls
         ]
-    if chat.model not in ("", requested):
-        entry["model"] = without_known(chat.model)
 
     return entry | {
+        "model": without_known(chat.model) or requested,
         "text": without_known(chat.text),
         "raw": None if chat.raw is None else without_known(chat.raw),
         "finish_reason": chat.finish_reason,

@@ -67,8 +67,8 @@ def environment_facts(
     models = []
     for called, usage in sorted(latest.items(), key=itemgetter(0)):
         model: dict[str, Any] = dict(zip(("role", "provider", "model"), called, strict=True))
-        # Without it, each reply named the requested model, or none.
-        if called in reported:
+        # Without it, each reply named the requested model or none, or the names are not known.
+        if reported.get(called):
             model["reported"] = sorted(set(map(clean, reported[called])))
         prices = prices_of(usage)
         # None if not known, or if they depend on the length of a prompt.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from contextlib import closing
 from pathlib import Path
@@ -149,3 +150,23 @@ def test_model_named_by_a_reply_is_noted_also_from_the_cache(tmp_path: Path) -> 
 
     note = {Role.ANSWER.models_note: ["other"]}
     assert [ledger.notes for ledger in ledgers] == [{}, note, note]
+
+
+def test_model_of_a_reply_that_an_earlier_release_stored_is_unknown(tmp_path: Path) -> None:
+    prompt = AnswerPrompt("Who?", (), user_template="{question}")
+    sampling = Sampling(LlmConfig(model="m"))
+    with ScriptedEndpoint(edit=lambda payload: payload.update(model="m-2")) as server:
+        asyncio.run(complete(server, tmp_path, prompt, sampling))
+        with closing(Cache(tmp_path / "responses.sqlite")) as cache:
+            ((key, entry),) = cache.get_all(cache.keys()).items()
+            value = json.loads(entry.value)
+            assert value.pop("model") == "m-2"
+            cache.delete(key)
+            cache.put_all({key: json.dumps(value).encode()}, entry.origin)
+
+        with metered(Ledger()) as ledger:
+            asyncio.run(complete(server, tmp_path, prompt, sampling))
+
+        assert server.count() == 1
+
+    assert ledger.notes == {Role.ANSWER.models_note: []}

@@ -350,6 +350,9 @@ def test_replies_that_named_several_models_are_noted() -> None:
     assert note in {one.text for one in notes_of_rows([*rows, switched], [], None)}
     # An alias that always means the same model is no switch.
     assert not list(model_notes([switched, switched], []))
+    # Nor is a reply of which the cache does not know the name.
+    unknown = structs.replace(switched, notes={Role.ANSWER.models_note: []})
+    assert not list(model_notes([unknown, switched], []))
     both = structs.replace(switched, notes={Role.ANSWER.models_note: ["m", "m-2"]})
     assert list(model_notes([both], []))
 

@@ -32,7 +32,7 @@ class _Chat(Struct):
     tool_calls: list[Annotated[list[str], Meta(min_length=3, max_length=3)]] | UnsetType = UNSET
     """Set only for a request with tools, whose reply may be without text."""
     model: str | UnsetType = UNSET
-    """Set only if the reply named another model than the requested one."""
+    """The model that the reply named, or the requested one. An earlier release did not store it."""
 
 
 class _Ranking(Struct):

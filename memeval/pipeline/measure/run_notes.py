@@ -156,7 +156,8 @@ def model_notes(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterat
                 total += 1
                 is_noted |= note in row.notes
                 named = row.notes.get(note)
-                # Without the note, each reply named the requested model, or none.
+                # Without the note, each reply named the requested model, or none; an empty note
+                # means that the names are not known.
                 if not isinstance(named, list):
                     named = [requested]
                 models.update(map(in_words, named))
