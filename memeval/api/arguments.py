@@ -71,9 +71,9 @@ def check_names(function: Callable[..., object], given: Iterable[str]) -> None:
     """Raises `UserError` for a setting whose name is a misspelt parameter of the function; any
     other unknown name is refused when the settings are composed.
     """
-    # Without `overrides` and `settings`, which collect others.
+    # Without `*overrides` and `**settings`, which can't be given by name.
     parameters = inspect.getfullargspec(function)
-    names = [*parameters.args, *parameters.kwonlyargs]
+    names = parameters.args + parameters.kwonlyargs
     for name in given:
         near = get_close_matches(name, names, n=1, cutoff=0.8)
         if near and name not in names:
