@@ -202,12 +202,13 @@ def test_json_lines_are_read_one_case_at_a_time(tmp_path: Path) -> None:
 
 
 def test_table_is_named_with_the_command_that_imports_it(tmp_path: Path) -> None:
-    table = tmp_path / "turns.csv"
+    table = tmp_path / "my turns.csv"
     table.write_text("speaker,text\nIda,hello\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"turns\.csv is not a file of dataset=json") as refused:
         read(table)
 
-    assert refused.value.hints == ("make one:  python -m memeval data import",)
+    command = f"python -m memeval data import '{table}' --into FILE.json"
+    assert refused.value.hints == (f"make one:  {command}",)
 
 
 def test_duplicate_field_is_refused(tmp_path: Path) -> None:

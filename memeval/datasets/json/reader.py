@@ -39,6 +39,7 @@ from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion, Session, Turn
 from memeval.results.files import file_digest, reading, stamp_of
 from memeval.text.shipped import location_of
+from memeval.text.shown import in_shell
 
 META = "meta"
 """A field that any object may have: it is not read."""
@@ -190,7 +191,7 @@ class OwnReader(Struct, dict=True):
         if not self.path.is_file() or self.path.suffix.lower() in EXPORTS:
             raise UserError(
                 f"{self.path} is not a file of dataset=json.",
-                "make one:  python -m memeval data import",
+                f"make one:  python -m memeval data import {in_shell(self.path)} --into FILE.json",
             )
 
         with reading(self.path, end="."):
