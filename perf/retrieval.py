@@ -9,6 +9,7 @@ cores: the threads of a small product wait for each other.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import random
 import sys
@@ -161,7 +162,7 @@ def build(name: str, width: int, case_id: str = "case", **settings: Any) -> Memo
 async def call(system: MemorySystem, method: str, *args: Any) -> Any:
     """Calls a method as the pipeline does: in a thread, if the system wants one."""
     bound = getattr(system, method)
-    if system.in_thread and not asyncio.iscoroutinefunction(bound):
+    if system.in_thread and not inspect.iscoroutinefunction(bound):
         return await asyncio.to_thread(bound, *args)
 
     result = bound(*args)
