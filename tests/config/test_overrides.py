@@ -76,6 +76,12 @@ def test_plan_refuses_several_values_without_m_as_a_run_does(word: str) -> None:
     assert words_to_plan([word, "hydra/launcher=ray"]) == [word, "hydra/launcher=ray"]
 
 
+def test_plan_refuses_a_word_that_hydra_cannot_parse_as_a_run_does() -> None:
+    with pytest.raises(UserError, match=r"'prompt\.file=x\(1\)\.txt' can't be read as") as refused:
+        words_to_plan(["system=bm25", "prompt.file=x(1).txt"])
+    assert refused.value.hints == ("quote the value twice:  \"prompt.file='x(1).txt'\"",)
+
+
 def test_grid_with_a_setting_given_twice_is_refused() -> None:
     with pytest.raises(UserError, match="system is given twice"):
         cells(("system=bm25 system=rag",))

@@ -190,7 +190,8 @@ def words_to_plan(arguments: Sequence[str]) -> list[str]:
     with explaining_config_errors():
         for word in as_hydra_words(arguments):
             is_override = "=" in word and not word.startswith("-")
-            if is_override and parser.parse_override(word).is_sweep_override():
+            # As a list: only then does the error name the word.
+            if is_override and parser.parse_overrides([word])[0].is_sweep_override():
                 raise several_values_error(word)
 
     return last_of_each(arguments)
