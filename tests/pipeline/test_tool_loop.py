@@ -513,7 +513,7 @@ CASES: Mapping[str, Case] = {
     "nothing but thinking, up to its limit": Case(
         [{"content": "<think>hm", "finish_reason": "length"}],
         answer=None,
-        error="token limit before its first word",
+        error="all tokens of its limit for reasoning",
     ),
     "a call withheld by a filter": Case(
         [calls(call(), finish_reason="content_filter"), DONE], answer=None, error="filter"
