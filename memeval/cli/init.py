@@ -75,9 +75,10 @@ def _write_board(name: str, folder: Path) -> int:
     }
     _write(paths, {"project": name}, folder)
     packages = folder / "packages"
-    packages.mkdir()
-    # Git does not keep empty folders.
-    (packages / ".gitkeep").touch()
+    with writing(folder):
+        packages.mkdir()
+        # Git does not keep empty folders.
+        (packages / ".gitkeep").touch()
 
     # No `cd`: outside a checkout the current folder is the home, which has the runs to pack.
     file = in_shell(packages / "FILE.memeval")

@@ -340,10 +340,10 @@ def _check_sizes(entries: Mapping[str, Content]) -> None:
         ("its entries have", sum(sizes.values()), form.LARGEST, "bytes"),
         ("it has", len(sizes), form.MAX_ENTRIES, "entries"),
     ]
-    for what, size, limit, unit in limits:
+    for subject, size, limit, unit in limits:
         if size > limit:
             raise UserError(
-                f"the package would be too large to be opened: {what} {size:,} {unit}, "
+                f"the package would be too large to be opened: {subject} {size:,} {unit}, "
                 f"more than {limit:,}",
                 "pack fewer runs together, or runs with fewer questions",
             )
