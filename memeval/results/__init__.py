@@ -2,88 +2,44 @@
 refer to, and a run's summary.
 """
 
-from memeval.results.files import (
-    SEAL,
-    as_json,
-    file_digest,
-    json_line,
-    sealed,
-    unsealed,
-    write_atomically,
-)
-from memeval.results.judge import JudgeIdentity, is_same_judge, judge_shown
-from memeval.results.note import Note, NoteKind
-from memeval.results.record import Record, read_records
-from memeval.results.rows import (
-    INGEST_PREFIX,
-    AnswerRow,
-    IngestRow,
-    RetrievedChunk,
-    SentMessage,
-    StepTimes,
-)
-from memeval.results.summary import (
-    CONFIG_FILE,
-    FEWEST_SESSIONS,
-    FINISHED,
-    FOUND_NOTHING,
-    HYPOTHESES_FILE,
-    RECORDS_FILE,
-    RUN_FILE,
-    STOPPED,
-    TRACKED_FILE,
-    CategoryResult,
-    RepeatResult,
-    RunSummary,
-    fresh_cost_usd,
-    hypotheses_file,
-    is_imported,
-    read_tracked,
-    run_cost_usd,
-)
-from memeval.results.texts import Texts, TextStore, texts_file
-from memeval.results.verdict_row import VerdictRow
-
-__all__ = [
-    "CONFIG_FILE",
-    "FEWEST_SESSIONS",
-    "FINISHED",
-    "FOUND_NOTHING",
-    "HYPOTHESES_FILE",
-    "INGEST_PREFIX",
-    "RECORDS_FILE",
-    "RUN_FILE",
-    "SEAL",
-    "STOPPED",
-    "TRACKED_FILE",
-    "AnswerRow",
-    "CategoryResult",
-    "IngestRow",
-    "JudgeIdentity",
-    "Note",
-    "NoteKind",
-    "Record",
-    "RepeatResult",
-    "RetrievedChunk",
-    "RunSummary",
-    "SentMessage",
-    "StepTimes",
-    "TextStore",
-    "Texts",
-    "VerdictRow",
-    "as_json",
-    "file_digest",
-    "fresh_cost_usd",
-    "hypotheses_file",
-    "is_imported",
-    "is_same_judge",
-    "json_line",
-    "judge_shown",
-    "read_records",
-    "read_tracked",
-    "run_cost_usd",
-    "sealed",
-    "texts_file",
-    "unsealed",
-    "write_atomically",
-]
+from memeval.results.files import SEAL as SEAL
+from memeval.results.files import as_json as as_json
+from memeval.results.files import file_digest as file_digest
+from memeval.results.files import json_line as json_line
+from memeval.results.files import sealed as sealed
+from memeval.results.files import unsealed as unsealed
+from memeval.results.files import write_atomically as write_atomically
+from memeval.results.judge import JudgeIdentity as JudgeIdentity
+from memeval.results.judge import is_same_judge as is_same_judge
+from memeval.results.judge import judge_shown as judge_shown
+from memeval.results.note import Note as Note
+from memeval.results.note import NoteKind as NoteKind
+from memeval.results.record import Record as Record
+from memeval.results.record import read_records as read_records
+from memeval.results.rows import INGEST_PREFIX as INGEST_PREFIX
+from memeval.results.rows import AnswerRow as AnswerRow
+from memeval.results.rows import IngestRow as IngestRow
+from memeval.results.rows import RetrievedChunk as RetrievedChunk
+from memeval.results.rows import SentMessage as SentMessage
+from memeval.results.rows import StepTimes as StepTimes
+from memeval.results.summary import CONFIG_FILE as CONFIG_FILE
+from memeval.results.summary import FEWEST_SESSIONS as FEWEST_SESSIONS
+from memeval.results.summary import FINISHED as FINISHED
+from memeval.results.summary import FOUND_NOTHING as FOUND_NOTHING
+from memeval.results.summary import HYPOTHESES_FILE as HYPOTHESES_FILE
+from memeval.results.summary import RECORDS_FILE as RECORDS_FILE
+from memeval.results.summary import RUN_FILE as RUN_FILE
+from memeval.results.summary import STOPPED as STOPPED
+from memeval.results.summary import TRACKED_FILE as TRACKED_FILE
+from memeval.results.summary import CategoryResult as CategoryResult
+from memeval.results.summary import RepeatResult as RepeatResult
+from memeval.results.summary import RunSummary as RunSummary
+from memeval.results.summary import fresh_cost_usd as fresh_cost_usd
+from memeval.results.summary import hypotheses_file as hypotheses_file
+from memeval.results.summary import is_imported as is_imported
+from memeval.results.summary import read_tracked as read_tracked
+from memeval.results.summary import run_cost_usd as run_cost_usd
+from memeval.results.texts import Texts as Texts
+from memeval.results.texts import TextStore as TextStore
+from memeval.results.texts import texts_file as texts_file
+from memeval.results.verdict_row import VerdictRow as VerdictRow

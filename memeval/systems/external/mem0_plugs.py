@@ -17,8 +17,6 @@ from qdrant_client.models import Distance
 SLOT = "langchain"
 """mem0 accepts only its own provider names; under this one, `model` is an object."""
 
-__all__ = ["SLOT", "BaseLlmConfig", "CellEmbedder", "CellModel", "UnitQdrant", "plug_in"]
-
 
 class CellEmbedder(EmbeddingBase):  # type: ignore[misc]
     """Passes texts to the `vectors_of` of the object given as `model`."""
