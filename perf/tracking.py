@@ -36,10 +36,10 @@ def in_process(root: Path) -> None:
     """Times each step by itself."""
     with timed("import MLflow"):
         from memeval.tracking.log import log_run, open_early
-        from memeval.tracking.store import prepare_store
+        from memeval.tracking.store import locate, prepare_store
 
     with timed("make a fresh store (migrations)"):
-        store = prepare_store(root)
+        store = prepare_store(locate(root))
 
     with timed("open the store"):
         open_early(store)
@@ -66,14 +66,15 @@ def by_publisher(root: Path) -> None:
     """Times the steps as a sweep does them."""
     from memeval.config.filing import Filing
     from memeval.runs.publish.publisher import Publisher
+    from memeval.tracking.store import locate
 
     first, second = write_run(root, "bm25"), write_run(root, "rag")
-    with closing(Publisher(root)) as publisher:
+    with closing(Publisher(locate(root))) as publisher:
         with timed("publisher, cold: from its start to the first run"):
-            assert publisher.publish(first, Filing()).result().error is None
+            publisher.publish(first, Filing()).result()
 
         with timed("publisher, warm: one run, report included"):
-            assert publisher.publish(second, Filing()).result().error is None
+            publisher.publish(second, Filing()).result()
 
 
 if __name__ == "__main__":

@@ -112,8 +112,9 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         root = root.parent
 
     code = (
-        "import sys; from pathlib import Path; from memeval.tracking.store import prepare_store; "
-        "prepare_store(Path(sys.argv[1]), 'sqlite:///empty.db')"
+        "import sys; from pathlib import Path; "
+        "from memeval.tracking.store import locate, prepare_store; "
+        "prepare_store(locate(Path(sys.argv[1]), 'sqlite:///empty.db'))"
     )
     with FileLock(root / "empty.lock"):
         if not (root / "empty.db").exists():

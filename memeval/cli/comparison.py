@@ -13,7 +13,6 @@ from memeval.results import NoteKind, RunSummary
 from memeval.runs.display.terminal import drawing_stream, print_folded
 from memeval.runs.invocation import DoneCell, Invocation
 from memeval.runs.publish.conclusion import Conclusion, conclude
-from memeval.runs.publish.publisher import PublishResult
 from memeval.text.shipped import location_of
 from memeval.text.shown import printable
 from memeval.tracking.store import LOCAL_PAGE
@@ -74,7 +73,7 @@ def _write_files(conclusion: Conclusion, *, interrupted: bool) -> None:
         print("compare: python -m memeval ui")
 
     if not interrupted:
-        print_logged(conclusion.log())
+        print_logged(*conclusion.log())
 
 
 def print_tables(summaries: Sequence[RunSummary]) -> None:
@@ -128,14 +127,15 @@ def print_statistics(comparisons: Sequence[Comparison]) -> None:
             print(f"\n{comparison_text(comparison)}", end="")
 
 
-def print_logged(logged: Sequence[PublishResult]) -> None:
-    """Prints the URL of the logged comparison in MLflow, or the reason why it was not logged."""
-    for published in logged:
+def print_logged(urls: Sequence[str], problems: Sequence[str]) -> None:
+    """Prints the URLs of the logged comparison in MLflow, and why it was not logged elsewhere."""
+    for url in urls:
         # The URL of a local store works only while `memeval ui` runs.
-        if published.url is not None and not published.url.startswith(LOCAL_PAGE):
-            print(f"in MLflow: {published.url}")
-        if published.error is not None:
-            print(f"comparison not logged: {published.error}", file=sys.stderr)
+        if not url.startswith(LOCAL_PAGE):
+            print(f"in MLflow: {url}")
+
+    for problem in problems:
+        print(f"comparison not logged: {problem}", file=sys.stderr)
 
 
 def print_invalid(summaries: Sequence[RunSummary]) -> None:

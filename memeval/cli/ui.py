@@ -75,7 +75,7 @@ def ui(arguments: Sequence[str]) -> int:
         )
 
     print("MLflow's page is starting …", flush=True)
-    store = prepare_store(root, options.uri)
+    prepare_store(store)
     # After SIGTERM, memeval stops the server as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     return serve(options.host, options.port, store, root, opens=not options.no_open)

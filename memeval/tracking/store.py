@@ -82,15 +82,14 @@ class TrackingStore:
         return f"{self.page}/#/experiments/{experiment_id}/runs/{run_id}?{WORKFLOW}"
 
 
-def prepare_store(root: Path, uri: str | None = None) -> TrackingStore:
-    """The store at `uri`, else at MLFLOW_TRACKING_URI, else `mlruns/mlflow.db` below `root`.
+def prepare_store(store: TrackingStore) -> TrackingStore:
+    """The same store, ready for use: a missing SQLite file is created.
 
-    A missing SQLite file is created. Parallel first starts are safe: migrations run on a file of
-    another name, under a lock, and the finished file is renamed.
+    Parallel first starts are safe: migrations run on a file of another name, under a lock, and the
+    finished file is renamed.
 
-    Raises `UserError` for a URI that can't be a store, `WorldError` if the store can't be created.
+    Raises `UserError` for another program's database, `WorldError` if the store can't be created.
     """
-    store = locate(root, uri)
     check_store(store)
     keep_address(store.uri)  # its password is removed from all further output
     if store.database is not None and not exists(store.database):
@@ -101,17 +100,18 @@ def prepare_store(root: Path, uri: str | None = None) -> TrackingStore:
             refuse_foreign(store, tables_on_server(store.uri))
 
     if store.is_default and store.database is not None:
-        link_default(root, store.database)
+        link_default(store.database)
 
     return store
 
 
-def link_default(root: Path, database: Path) -> None:
+def link_default(database: Path) -> None:
     """Makes `mlflow.db`, MLflow's default, a link to the home's own store.
 
     So `mlflow.search_runs()` finds the runs without a URI. Does nothing if the file exists, or if
     the file system has no links.
     """
+    root = database.parent.parent
     link = root / DEFAULT_DATABASE
     if not link.is_symlink() and not link.exists():
         with suppress(OSError):
@@ -168,8 +168,11 @@ def tables_on_server(uri: str) -> set[str]:
         engine.dispose()
 
 
-def locate(root: Path, uri: str | None) -> TrackingStore:
-    """The store of `prepare_store`, which is neither opened nor created."""
+def locate(root: Path, uri: str | None = None) -> TrackingStore:
+    """The store at `uri`, else at MLFLOW_TRACKING_URI, else `mlruns/mlflow.db` below `root`.
+
+    It is neither opened nor created. Raises `UserError` for a string that is not a tracking URI.
+    """
     local = root / "mlruns"
     uri = uri or os.environ.get("MLFLOW_TRACKING_URI")
     if not uri:

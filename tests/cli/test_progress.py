@@ -16,7 +16,7 @@ from memeval.runs.display.progress import Countdown, RunDisplay, StageCount, rat
 from memeval.runs.display.sweep import SweepDisplay
 from memeval.runs.invocation import Invocation
 from memeval.runs.plan import CellOutcome, Plan
-from memeval.runs.publish.publisher import PUBLISHING, PublishResult
+from memeval.runs.publish.publisher import PUBLISHING
 from memeval.runs.publish.publishing import Publishing
 
 FINISHED: Any = SimpleNamespace(is_stopped=False)
@@ -239,7 +239,7 @@ def test_countdown_reports_progress_and_time_left(capsys: pytest.CaptureFixture[
 
 def said_while_publishing(folder: Path, monkeypatch: pytest.MonkeyPatch, last: str) -> list[str]:
     """Lines printed while a run is published; publication ends after the line `last`."""
-    published: Future[PublishResult] = Future()
+    published: Future[str | None] = Future()
     monkeypatch.setattr("memeval.runs.publish.publishing.publish_cell", lambda *_: published)
     publishing = Publishing(Invocation(folder))
     outcome = SimpleNamespace(planned=SimpleNamespace(number=0, cell=None), summary=1, reused=False)
@@ -249,7 +249,7 @@ def said_while_publishing(folder: Path, monkeypatch: pytest.MonkeyPatch, last: s
     def say(line: str) -> None:
         messages.append(line)
         if line == last and not published.done():
-            published.set_result(PublishResult())
+            published.set_result(None)
 
     publishing.wait(say, every_s=0.001)
     return messages

@@ -30,6 +30,7 @@ from memeval.errors import UserError, WorldError
 from memeval.results import RunSummary, read_tracked
 from memeval.runs.publish.publisher import Publisher
 from memeval.tracking.payload import rounded_figures
+from memeval.tracking.store import locate
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -97,7 +98,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> It
     without["MEMEVAL_HOME"] = str(root)
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        with closing(Publisher(root)) as publisher:
+        with closing(Publisher(locate(root))) as publisher:
             folders = [write_folder(root / "outputs" / "runs", cell) for cell in cells]
             for folder in folders:
                 publisher.publish(folder, Filing()).result()

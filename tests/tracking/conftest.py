@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
 import memeval.tracking  # noqa: F401 - settles MLflow's environment before its import
-from memeval.tracking.store import TrackingStore, prepare_store
+from memeval.tracking.store import TrackingStore, locate, prepare_store
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,4 +30,4 @@ def store(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     (tmp_path / "mlruns").mkdir()
     shutil.copy(empty_database, tmp_path / "mlruns" / "mlflow.db")
-    return prepare_store(tmp_path)
+    return prepare_store(locate(tmp_path))

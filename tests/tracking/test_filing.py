@@ -199,10 +199,10 @@ def test_tags_are_strings_and_nested_names_are_joined_by_dots() -> None:
 def test_users_own_database_is_not_replaced_by_the_link(
     tmp_path: Path, empty_database: Path
 ) -> None:
-    from memeval.tracking.store import prepare_store
+    from memeval.tracking.store import locate, prepare_store
 
     (tmp_path / "mlruns").mkdir()
     shutil.copy(empty_database, tmp_path / "mlruns" / "mlflow.db")
     (tmp_path / "mlflow.db").write_bytes(b"mine")
-    prepare_store(tmp_path)
+    prepare_store(locate(tmp_path))
     assert (tmp_path / "mlflow.db").read_bytes() == b"mine"

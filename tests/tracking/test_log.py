@@ -18,7 +18,7 @@ from memeval.errors import WorldError
 from memeval.report.markdown import write_report
 from memeval.results import RunSummary
 from memeval.tracking.log import log_run
-from memeval.tracking.store import TrackingStore, prepare_store
+from memeval.tracking.store import TrackingStore, locate, prepare_store
 
 PARENTS = "tags.`memeval.run_key` LIKE '%'"
 
@@ -214,7 +214,7 @@ def test_folder_is_logged_once_to_each_of_two_stores(
     store: TrackingStore, folder: Path, tmp_path: Path, empty_database: Path
 ) -> None:
     shutil.copy(empty_database, tmp_path / "other.db")
-    other = prepare_store(tmp_path, "sqlite:///other.db")
+    other = prepare_store(locate(tmp_path, "sqlite:///other.db"))
     one, two = log_run(folder, store), log_run(folder, other)
     assert one.created and two.created
     assert not log_run(folder, store).created and not log_run(folder, other).created
@@ -226,9 +226,11 @@ def test_runs_logged_concurrently_by_two_processes_are_logged_once(
 ) -> None:
     folders = [write_folder(tmp_path / "runs", summary("bm25", top_k=k)) for k in range(1, 5)]
     code = (
-        "import sys; from pathlib import Path; from memeval.tracking.store import prepare_store; "
+        "import sys; from pathlib import Path; "
+        "from memeval.tracking.store import locate, prepare_store; "
         "from memeval.tracking.log import log_run\n"
-        "for folder in sys.argv[2:]: log_run(Path(folder), prepare_store(Path(sys.argv[1])))"
+        "for folder in sys.argv[2:]:\n"
+        "    log_run(Path(folder), prepare_store(locate(Path(sys.argv[1]))))"
     )
     shares = [folders[:3], list(reversed(folders))]
     processes = [

@@ -21,6 +21,8 @@ from memeval.runs.publish import conclusion
 from memeval.runs.publish.conclusion import Conclusion
 from memeval.runs.publish.pictures import SweepPicture
 from memeval.runs.publish.publisher import Publisher
+from memeval.runs.publish.work import PublishError
+from memeval.tracking.store import TrackingStore, locate
 
 DIFFERENCES = forest_plot([DifferenceRow("rag", 4.1, 0.9, 7.3, True)], "a title", "points")
 COMPARISON = ComparisonData(
@@ -39,8 +41,8 @@ CELLS = [summary(system) for system in ("bm25", "rag")]
 class Drawer(Publisher):
     """Remembers the names of submitted functions."""
 
-    def __init__(self, root: Path, **needs: bool) -> None:
-        super().__init__(root, **{"track": False, "plots": False, **needs})
+    def __init__(self, store: TrackingStore | None = None) -> None:
+        super().__init__(store, plots=False)
         self.asked: list[str] = []
 
     def submit(self, function: Any, folder: Path, *arguments: object) -> Future[Any]:
@@ -111,7 +113,7 @@ def test_repeated_comparison_starts_no_drawing_process(
     started: list[Drawer] = []
 
     def start() -> list[Drawer]:
-        started.append(Drawer(tmp_path))
+        started.append(Drawer())
         return started[-1:]
 
     folder = tmp_path / "a"
@@ -128,7 +130,7 @@ def test_repeated_comparison_starts_no_drawing_process(
 def test_reason_for_a_failed_drawing_is_returned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conclusion, "start_drawers", lambda: [Drawer(tmp_path)])
+    monkeypatch.setattr(conclusion, "start_drawers", lambda: [Drawer()])
     monkeypatch.setattr(Conclusion, "_pictures", lambda _, *, plots: [shown(valid=True)])
     cell = DoneCell(job=0, folder="", reused=True, plots=True, url=None)
     (tmp_path / "comparison.png").mkdir()
@@ -140,11 +142,13 @@ def test_reason_for_a_failed_drawing_is_returned(
 @pytest.mark.slow
 def test_report_is_written_by_the_given_publisher(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
-    drawer, tracker = Drawer(tmp_path), Drawer(tmp_path, track=True)
+    drawer, tracker = Drawer(), Drawer(locate(tmp_path))
     (tmp_path / "mlruns").write_text("")
-    result = tracker.publish(folder, Filing(), plots=False, drawer=drawer).result()
+    published = tracker.publish(folder, Filing(), plots=False, drawer=drawer)
+    with pytest.raises(PublishError, match="a file is where a folder should be"):
+        published.result()
+
     tracker.close()
     assert (drawer.asked, tracker.asked) == (["report_run"], [])
-    assert "a file is where a folder should be" in (result.error or "")
     # With plots only if the run's own settings ask for them, not those of the publisher.
     assert (folder / "report.md").exists() and not (folder / "plots").exists()

@@ -38,7 +38,7 @@ CELL = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=2")
 def shared(tmp_path: Path, empty_database: Path) -> TrackingStore:
     (tmp_path / "shared").mkdir()
     shutil.copy(empty_database, tmp_path / "shared" / "mlflow.db")
-    return prepare_store(tmp_path, f"sqlite:///{tmp_path}/shared/mlflow.db")
+    return prepare_store(locate(tmp_path, f"sqlite:///{tmp_path}/shared/mlflow.db"))
 
 
 @pytest.fixture(params=["sqlite", "http"])
@@ -61,7 +61,7 @@ def any_shared(
         process = subprocess.Popen(words, stdout=output, stderr=output, process_group=0, env=place)
         try:
             wait_for(f"http://127.0.0.1:{port}", process, log)
-            yield prepare_store(tmp_path, f"http://127.0.0.1:{port}")
+            yield prepare_store(locate(tmp_path, f"http://127.0.0.1:{port}"))
         finally:
             end(process)
 
@@ -220,7 +220,7 @@ def test_home_with_special_characters_logs_to_its_own_store(
     root = tmp_path / name
     (root / "mlruns").mkdir(parents=True)
     shutil.copy(empty_database, root / "mlruns" / "mlflow.db")
-    store = prepare_store(root)
+    store = prepare_store(locate(root))
     assert store.database == root / "mlruns" / "mlflow.db"
 
     tracked = log_run(home(tmp_path, name), store)
@@ -231,7 +231,7 @@ def test_home_with_special_characters_logs_to_its_own_store(
 
 
 def test_store_is_created_in_a_home_with_an_odd_path(tmp_path: Path) -> None:
-    store = prepare_store(tmp_path / "100%20 #1?")
+    store = prepare_store(locate(tmp_path / "100%20 #1?"))
     assert [experiment.name for experiment in MlflowClient(store.uri).search_experiments()] == [
         "Default"
     ]
@@ -282,7 +282,7 @@ def test_the_database_of_another_program_is_refused(
     another_program(file, journal, tables)
     before = file.read_bytes()
     with pytest.raises(UserError, match="another program's database") as caught:
-        prepare_store(tmp_path, f"sqlite:///{file}")
+        prepare_store(locate(tmp_path, f"sqlite:///{file}"))
     assert "\n" not in caught.value.message and "\x1b" not in caught.value.message
     assert file.read_bytes() == before
 

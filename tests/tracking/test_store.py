@@ -21,7 +21,10 @@ from ports import free_port
 from memeval.errors import UserError, WorldError
 from memeval.tracking.store import TrackingStore, locate, prepare_store, store_errors
 
-START = "import sys; from pathlib import Path; from memeval.tracking.store import prepare_store; "
+START = (
+    "import sys; from pathlib import Path; "
+    "from memeval.tracking.store import locate, prepare_store; "
+)
 
 
 def test_default_store_is_below_the_home(tmp_path: Path) -> None:
@@ -51,8 +54,8 @@ def test_setting_overrides_the_environment_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://one:1")
-    assert prepare_store(tmp_path).uri == "http://one:1"
-    assert prepare_store(tmp_path, "http://two:2").uri == "http://two:2"
+    assert locate(tmp_path).uri == "http://one:1"
+    assert locate(tmp_path, "http://two:2").uri == "http://two:2"
 
 
 def test_passwords_are_not_shown() -> None:
@@ -70,13 +73,13 @@ def test_passwords_are_not_shown() -> None:
 )
 def test_invalid_tracking_uri_is_refused(tmp_path: Path, uri: str) -> None:
     with pytest.raises(UserError, match="is not a tracking URI"):
-        prepare_store(tmp_path, uri)
+        locate(tmp_path, uri)
 
 
 @pytest.mark.slow
 def test_concurrent_first_starts_create_one_complete_store(tmp_path: Path) -> None:
     code = f"{START}from memeval.tracking.log import open_early as early; "
-    code += "early(prepare_store(Path(sys.argv[1])))"
+    code += "early(prepare_store(locate(Path(sys.argv[1]))))"
     # With an empty cache, so that both processes may have to run MLflow's migrations.
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     processes = [
@@ -108,7 +111,7 @@ def test_leftovers_of_a_killed_first_start_are_replaced(tmp_path: Path) -> None:
         (folder / unfinished).write_bytes(b"half a database")
 
     (folder / "mlflow.db").touch()
-    store = prepare_store(tmp_path)
+    store = prepare_store(locate(tmp_path))
     assert [experiment.name for experiment in MlflowClient(store.uri).search_experiments()] == [
         "Default"
     ]
@@ -118,7 +121,7 @@ def test_leftovers_of_a_killed_first_start_are_replaced(tmp_path: Path) -> None:
 def test_file_in_place_of_the_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "mlruns").write_text("")
     with pytest.raises(WorldError, match="a file is where a folder should be"):
-        prepare_store(tmp_path)
+        prepare_store(locate(tmp_path))
 
 
 @pytest.mark.slow
@@ -127,7 +130,7 @@ def test_full_disk_is_reported_and_leaves_no_database(tmp_path: Path) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
-    code = START + "prepare_store(Path(sys.argv[1]))"
+    code = START + "prepare_store(locate(Path(sys.argv[1])))"
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)],
         preexec_fn=small_files,
@@ -220,7 +223,7 @@ def test_damaged_database_is_reported(tmp_path: Path) -> None:
         "not a database at all, but long enough to be taken for one" * 100
     )
     with pytest.raises(WorldError, match="damaged"):
-        open_early(prepare_store(tmp_path))
+        open_early(prepare_store(locate(tmp_path)))
 
 
 @pytest.mark.parametrize(
@@ -268,7 +271,7 @@ class Home:
         next to it.
         """
         root = self.folder / name
-        experiment = MlflowClient(prepare_store(root).uri).get_experiment("0")
+        experiment = MlflowClient(prepare_store(locate(root)).uri).get_experiment("0")
         assert experiment.artifact_location == (root / "mlruns" / "artifacts" / "0").as_uri()
         assert self._output.readouterr() == ("", "")
         return root / "mlruns" / "mlflow.db"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memeval.config.schema import TrackingConfig
 from memeval.errors import UserError
 from memeval.process.root import project_root
 from memeval.report.differences import differing_settings, labels, system_of
@@ -19,15 +18,14 @@ from memeval.results import RunSummary, read_tracked
 from memeval.results.calibration import read_shown_summary
 from memeval.results.run import Run
 from memeval.runs.invocation import DoneCell
-from memeval.runs.publish import work
 from memeval.runs.publish.pictures import SweepPicture
 from memeval.runs.publish.publisher import (
     Publisher,
-    PublishResult,
     start_drawers,
     start_publisher,
     tracking_publishers,
 )
+from memeval.runs.publish.work import PublishError, track_sweep
 from memeval.text.names import file_name
 from memeval.tracking.known import shows_comparison
 from memeval.tracking.store import locate
@@ -100,7 +98,7 @@ class Conclusion(Struct, frozen=True):
         if not missing:
             return []
 
-        drawers = start_drawers() if plots else [Publisher(self.folder, track=False, plots=False)]
+        drawers = start_drawers() if plots else [Publisher(None, plots=False)]
         # All drawers take pictures from the same iterator: one that still logs runs draws fewer.
         remaining = iter(missing)
 
@@ -138,22 +136,23 @@ class Conclusion(Struct, frozen=True):
 
         return pictures
 
-    def log(self) -> list[PublishResult]:
-        """Logs the end of a sweep to every MLflow store that has its runs."""
+    def log(self) -> tuple[list[str], list[str]]:
+        """Logs the end of a sweep to every MLflow store that has its runs; returns the URLs, and
+        the reasons for failures.
+        """
+        urls: list[str] = []
+        problems: list[str] = []
         end = self._sweep_end()
         if end is None:
-            return []
+            return urls, problems
 
-        logged: list[PublishResult] = []
         for publisher in tracking_publishers() or _publishers_of(end):
-            to = self.folder, publisher.root, publisher.uri
             try:
-                urls = publisher.submit(work.track_sweep, *to, end).result()
-                logged += map(PublishResult, urls)
-            except work.PublishError as error:
-                logged.append(PublishResult(error=str(error)))
+                urls += publisher.submit(track_sweep, self.folder, publisher.store, end).result()
+            except PublishError as error:
+                problems.append(str(error))
 
-        return logged
+        return urls, problems
 
     def _sweep_end(self) -> SweepEnd | None:
         """The end of a sweep, for MLflow; None if fewer than two of its runs are tracked."""
@@ -185,13 +184,12 @@ published, and shown when all are.
 
 def conclude(folder: Path, cells: Sequence[DoneCell]) -> Conclusion:
     """Compares the runs of an invocation; `folder` is its own."""
-    runs, summaries = [], []
+    runs = []
     for cell in cells:
         folder_of_run = Path(cell.folder)
-        summary = read_shown_summary(folder_of_run)
-        runs.append(Run(folder_of_run, summary))
-        summaries.append(summary)
+        runs.append(Run(folder_of_run, read_shown_summary(folder_of_run)))
 
+    summaries = [run.summary for run in runs]
     earlier = _last.get(folder)
     if earlier is not None and earlier.summaries == summaries:
         return replace(earlier, cells=cells)
@@ -239,14 +237,13 @@ def _publishers_of(end: SweepEnd) -> list[Publisher]:
     """A publisher for a sweep whose runs were all logged before, or by workers in other processes;
     none if nothing is left to log.
     """
-    tracking = TrackingConfig(name="mlflow")
-    store = locate(project_root(), None)
+    store = locate(project_root())
     # Runs in the store of `tracking.uri` are not in this one, which must not be created then.
     is_here = any(store.name in read_tracked(run) for run in end.names)
     if not is_here or shows_comparison(end.names, end.digest, store):
         return []
 
-    return [start_publisher(tracking, plots=False)]
+    return [start_publisher(store, plots=False)]
 
 
 def full_labels(summaries: Sequence[RunSummary]) -> list[str]:

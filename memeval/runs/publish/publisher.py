@@ -20,11 +20,9 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import Struct
-
 import memeval
 from memeval.config.filing import Filing, read_experiment, read_filing
-from memeval.config.schema import RunConfig, TrackingConfig
+from memeval.config.schema import RunConfig
 from memeval.metrics.registry import is_extended
 from memeval.pipeline.open.cell import Cell
 from memeval.process.root import project_root
@@ -33,7 +31,7 @@ from memeval.runs.display.terminal import guard
 from memeval.runs.interrupt import JOB_SIGNALS, SIGNALS
 from memeval.runs.publish import work
 from memeval.runs.publish.work import PublishError
-from memeval.tracking.store import check_store, locate
+from memeval.tracking.store import TrackingStore, check_store, locate
 
 T = TypeVar("T")
 
@@ -49,22 +47,12 @@ a core that it shares with a computing process.
 """
 
 
-class PublishResult(Struct, frozen=True):
-    """Result of publishing a run or a comparison."""
-
-    url: str | None = None
-    """URL in MLflow; None if nothing is tracked."""
-    error: str | None = None
-    """One line; None on success."""
-
-
 class Publisher:
     """Handle of the publisher's process. `start` it early: it loads while a run is under way."""
 
-    def __init__(
-        self, root: Path, uri: str | None = None, track: bool = True, plots: bool = True
-    ) -> None:
-        self.root, self.uri, self.track, self.plots = root, uri, track, plots
+    def __init__(self, store: TrackingStore | None, *, plots: bool = True) -> None:
+        """Without a `store` nothing is logged; without `plots` as well, no process is needed."""
+        self.store, self.plots = store, plots
         self.process: subprocess.Popen[bytes] | None = None
         self._connection: Connection[Any, Any] | None = None
         self._thread = ThreadPoolExecutor(1, THREAD)
@@ -72,7 +60,7 @@ class Publisher:
 
     @property
     def _works_here(self) -> bool:
-        return is_extended() or not (self.track or self.plots)
+        return is_extended() or not (self.store or self.plots)
 
     def start(self) -> None:
         """Starts the process, if one is needed, and returns immediately."""
@@ -96,7 +84,7 @@ class Publisher:
             )
 
         with suppress(OSError):
-            self._connection.send((self.root, self.uri, self.track, self.plots))
+            self._connection.send((self.store, self.plots))
 
     def submit(self, function: Callable[..., T], folder: Path, *arguments: object) -> Future[T]:
         """Calls a function of `work` in the process. The future may raise `PublishError`."""
@@ -104,21 +92,20 @@ class Publisher:
 
     def publish(
         self, folder: Path, filing: Filing, *, plots: bool = True, drawer: Publisher | None = None
-    ) -> Future[PublishResult]:
-        """Writes a run folder's report, in the process of `drawer` if given, and logs the run."""
-        prices, folder = prices_file(), folder.resolve()
-        report = (drawer or self).submit(work.report_run, folder, plots)
+    ) -> Future[str | None]:
+        """Writes a run folder's report, in the process of `drawer` if given, and logs the run.
 
-        def log() -> PublishResult:
-            try:
-                report.result()
-                if not self.track:
-                    return PublishResult()
+        Returns its URL in MLflow, or None if nothing is tracked. The future may raise
+        `PublishError`.
+        """
+        prices, folder, store = prices_file(), folder.resolve(), self.store
+        report: Future[str | None] = (drawer or self).submit(work.report_run, folder, plots)
+        if store is None:
+            return report
 
-                to = folder, self.root, self.uri
-                return PublishResult(self._ask(prices, work.track_run, *to, filing))
-            except PublishError as error:
-                return PublishResult(error=str(error))
+        def log() -> str:
+            report.result()
+            return self._ask(prices, work.track_run, folder, store, filing)
 
         return self._thread.submit(log)
 
@@ -191,25 +178,23 @@ def serve(descriptor: int) -> None:
     os._exit(0)
 
 
-_publishers: dict[str | bool | None, Publisher] = {}
-"""This process's publishers by `tracking.uri`; those without a store by whether they draw."""
+_publishers: dict[TrackingStore | bool, Publisher] = {}
+"""This process's publishers by their stores; those without a store by whether they draw."""
 # A forked child does not have their threads, so it starts its own publishers.
 os.register_at_fork(after_in_child=_publishers.clear)
 
 
-def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publisher:
+def start_publisher(store: TrackingStore | None, *, plots: bool = True) -> Publisher:
     """This process's publisher for a store, started on first use.
 
-    Raises `UserError` for a string that is not a tracking URI.
+    Raises `UserError` for another program's database.
     """
-    track = tracking.name == "mlflow"
-    key = tracking.uri if track else plots
+    key = store or plots
     if key not in _publishers:
-        if track:
-            read_experiment(tracking)
-            check_store(locate(project_root(), tracking.uri))
+        if store is not None:
+            check_store(store)
 
-        publisher = Publisher(project_root(), tracking.uri, track, plots)
+        publisher = Publisher(store, plots=plots)
         publisher.start()
         # However this process ends, except by SIGKILL.
         atexit.register(publisher.close)
@@ -219,13 +204,18 @@ def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publishe
 
 
 def publisher_of(config: RunConfig) -> Publisher:
-    """The publisher of a run. Raises `UserError` for a string that is not a tracking URI."""
-    return start_publisher(config.tracking, plots=config.plots is not False)
+    """The publisher of a run. Raises `UserError` for an unusable store or experiment."""
+    store, tracking = None, config.tracking
+    if tracking.name == "mlflow":
+        read_experiment(tracking)
+        store = locate(project_root(), tracking.uri)
+
+    return start_publisher(store, plots=config.plots is not False)
 
 
-def publish_cell(cell: Cell, sweep: str | None) -> Future[PublishResult]:
+def publish_cell(cell: Cell, sweep: str | None) -> Future[str | None]:
     """Publishes a finished cell: writes its report, in the publisher without a store if one draws,
-    and logs it.
+    and logs it. The future has its URL.
     """
     config = cell.config
     publisher, filing = publisher_of(config), read_filing(config, sweep)
@@ -237,10 +227,9 @@ def start_drawers() -> Sequence[Publisher]:
     """The publishers that draw the runs of a sweep and their comparison: one without a store, and
     one that logs as well if any run is tracked.
     """
-    storeless = start_publisher(TrackingConfig(name="none"))
-    return [storeless, *tracking_publishers()][:2]
+    return [start_publisher(None), *tracking_publishers()][:2]
 
 
 def tracking_publishers() -> list[Publisher]:
     """This process's publishers that log to a store, one for each store."""
-    return [publisher for publisher in _publishers.values() if publisher.track]
+    return [publisher for publisher in _publishers.values() if publisher.store]

@@ -22,14 +22,14 @@ from memeval.runs.plan import CellOutcome, Plan
 from memeval.runs.publish.conclusion import conclude
 from memeval.runs.publish.publisher import (
     PUBLISHING,
-    PublishResult,
     publish_cell,
     publisher_of,
     start_drawers,
 )
+from memeval.runs.publish.work import PublishError
 from memeval.text.shown import counted
 from memeval.tracking.known import logged_urls
-from memeval.tracking.store import check_store, locate
+from memeval.tracking.store import TrackingStore, locate
 
 EVERY_S = 10.0
 """Seconds between two lines on the number of runs left to publish."""
@@ -46,8 +46,8 @@ class Publishing:
         self._invocation = invocation
         self.outcomes: dict[int, CellOutcome] = {}
         """By their numbers in the sweep."""
-        self._runs: dict[int, tuple[CellOutcome, Future[PublishResult]]] = {}
-        """By their numbers in the sweep."""
+        self._runs: dict[int, tuple[CellOutcome, Future[str | None]]] = {}
+        """By their numbers in the sweep, with their URLs in MLflow."""
         self._known_urls: dict[Path, str] = {}
         """URLs of the runs that are fully published already, by run folder."""
 
@@ -92,22 +92,22 @@ class Publishing:
         if outcome.failure is not None:
             self._invocation.note_failed(outcome.failure)
 
-    def _publish(self, outcome: CellOutcome) -> Future[PublishResult]:
+    def _publish(self, outcome: CellOutcome) -> Future[str | None]:
         cell, summary = outcome.planned.cell, outcome.summary
         assert summary is not None
         if not outcome.reused:
             return publish_cell(cell, self._invocation.sweep)
 
-        published: Future[PublishResult] = Future()
+        published: Future[str | None] = Future()
         try:
             filed = structs.replace(outcome, summary=refile(cell, summary))
             self.outcomes[outcome.planned.number] = filed
             if cell.folder not in self._known_urls:
                 return publish_cell(cell, self._invocation.sweep)
 
-            published.set_result(PublishResult(self._known_urls[cell.folder] or None))
+            published.set_result(self._known_urls[cell.folder] or None)
         except StorageError as error:
-            published.set_result(PublishResult(error=str(error)))
+            published.set_exception(PublishError(str(error)))
 
         return published
 
@@ -131,13 +131,20 @@ class Publishing:
     def close(self) -> None:
         """Records whether each run was published. The same command publishes the others."""
         for outcome, future in self._runs.values():
-            published = PublishResult(error="the command was stopped")
-            if not future.cancel() and future.done():
-                published = future.result()
+            url, problem = None, None
+            try:
+                if future.cancel() or not future.done():
+                    problem = "the command was stopped"
+                else:
+                    url = future.result()
+            except PublishError as error:
+                problem = str(error)
 
-            self._invocation.note_done(self._done_cell(outcome, published))
+            self._invocation.note_done(self._done_cell(outcome, url, problem))
 
-    def _done_cell(self, outcome: CellOutcome, published: PublishResult) -> DoneCell:
+    def _done_cell(
+        self, outcome: CellOutcome, url: str | None = None, problem: str | None = None
+    ) -> DoneCell:
         cell, sweep_id = outcome.planned.cell, None
         if cell.config.tracking.name != "none":
             sweep_id = read_filing(cell.config, self._invocation.sweep).sweep_id
@@ -147,8 +154,8 @@ class Publishing:
             folder=str(cell.folder),
             reused=outcome.reused,
             plots=cell.config.plots is not False,
-            url=published.url,
-            not_logged=published.error,
+            url=url,
+            not_logged=problem,
             sweep_id=sweep_id,
         )
 
@@ -160,7 +167,7 @@ class Publishing:
 
         # An error here occurs again at the end of the invocation, and is reported then.
         with suppress(Exception):
-            cells = [self._done_cell(outcome, PublishResult()) for outcome in outcomes]
+            cells = [self._done_cell(outcome) for outcome in outcomes]
             conclude(self._invocation.folder, cells).draw()
 
 
@@ -185,19 +192,17 @@ def find_published(cells: Iterable[Cell], sweep: str | None) -> dict[Path, str]:
     Raises `UserError` for a string that is not a tracking URI.
     """
     urls: dict[Path, str] = {}
-    by_store: dict[str | None, dict[Path, Filing]] = {}
+    by_store: dict[TrackingStore, dict[Path, Filing]] = {}
     for cell in filter(is_reported, cells):
         tracking = cell.config.tracking
         if tracking.name == "none":
             urls[cell.folder] = ""
             continue
 
-        filings = by_store.setdefault(tracking.uri, {})
+        filings = by_store.setdefault(locate(project_root(), tracking.uri), {})
         filings[cell.folder] = read_filing(cell.config, sweep)
 
-    for uri, filings in by_store.items():
-        store = locate(project_root(), uri)
-        check_store(store)
+    for store, filings in by_store.items():
         urls |= logged_urls(filings, store)
 
     return urls

@@ -11,6 +11,7 @@ from memeval.config.filing import Filing
 from memeval.errors import MemevalError
 from memeval.results.own_prices import prices_from
 from memeval.text.shown import one_line
+from memeval.tracking.store import TrackingStore, prepare_store
 
 if TYPE_CHECKING:
     from memeval.tracking.sweep_end import SweepEnd
@@ -54,28 +55,24 @@ def report_run(folder: Path, plots: bool) -> None:
     stamp_report(folder, plots=plots)
 
 
-def track_run(folder: Path, root: Path, uri: str | None, filing: Filing) -> str:
+def track_run(folder: Path, store: TrackingStore, filing: Filing) -> str:
     """Logs a run folder to MLflow, and returns its URL there."""
-    from memeval.tracking.store import prepare_store
-
-    # A URI that can't be used is refused before MLflow is loaded for it.
-    store = prepare_store(root, uri)
+    # A store that can't be used is refused before MLflow is loaded for it.
+    prepare_store(store)
     from memeval.tracking.log import log_run
 
     return log_run(folder, store, filing).url
 
 
-def track_sweep(folder: Path, root: Path, uri: str | None, end: SweepEnd) -> list[str]:
+def track_sweep(folder: Path, store: TrackingStore, end: SweepEnd) -> list[str]:
     """Logs the end of a sweep, whose comparison is in `folder`, and returns the URLs."""
-    from memeval.tracking.store import prepare_store
-
-    store = prepare_store(root, uri)
+    prepare_store(store)
     from memeval.tracking.comparison import log_comparison
 
     return log_comparison(folder, store, end)
 
 
-def warm_up(root: Path, uri: str | None, track: bool, plots: bool) -> None:
+def warm_up(store: TrackingStore | None, plots: bool) -> None:
     """Loads the modules for publishing, creates a missing store and opens it.
 
     A failure here occurs again with the first run, and is reported then.
@@ -92,10 +89,8 @@ def warm_up(root: Path, uri: str | None, track: bool, plots: bool) -> None:
 
             load_fonts()
 
-        if track:
-            from memeval.tracking.store import prepare_store
-
-            store = prepare_store(root, uri)
+        if store is not None:
+            prepare_store(store)
             from memeval.tracking.log import open_early
 
             # A server that is down would delay the first run, which waits for this process.
