@@ -20,8 +20,7 @@ from memeval.runs.invocation import DoneCell
 from memeval.runs.publish import conclusion
 from memeval.runs.publish.conclusion import Conclusion
 from memeval.runs.publish.pictures import SweepPicture
-from memeval.runs.publish.publisher import Publisher
-from memeval.runs.publish.work import PublishError
+from memeval.runs.publish.publisher import Publisher, PublishError
 from memeval.tracking.store import TrackingStore, locate
 
 DIFFERENCES = forest_plot([DifferenceRow("rag", 4.1, 0.9, 7.3, True)], "a title", "points")

@@ -15,8 +15,7 @@ from sample_runs import summary, write_folder
 
 from memeval.config.filing import Filing
 from memeval.results import read_tracked
-from memeval.runs.publish.publisher import Publisher
-from memeval.runs.publish.work import PublishError, attempt
+from memeval.runs.publish.publisher import Publisher, PublishError, attempt
 from memeval.tracking.store import TrackingStore, locate
 
 

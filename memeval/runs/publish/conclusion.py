@@ -21,11 +21,12 @@ from memeval.runs.invocation import DoneCell
 from memeval.runs.publish.pictures import SweepPicture
 from memeval.runs.publish.publisher import (
     Publisher,
+    PublishError,
     start_drawers,
     start_publisher,
+    track_sweep,
     tracking_publishers,
 )
-from memeval.runs.publish.work import PublishError, track_sweep
 from memeval.text.names import file_name
 from memeval.tracking.known import shows_comparison
 from memeval.tracking.store import locate

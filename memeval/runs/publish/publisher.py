@@ -1,9 +1,10 @@
 """The publisher: a process that writes reports, draws, and logs runs to MLflow.
 
 MLflow takes two seconds and 170 MB to import, matplotlib another second. In a separate process that
-happens while the model calls of a run are in flight. A run that is neither tracked nor drawn needs
-no such process: its report is written here. A program that has added a metric does everything here,
-because another process would not know the metric.
+happens while the model calls of a run are in flight. This module is in both processes: functions
+that need these packages load them. A run that is neither tracked nor drawn needs no such process:
+its report is written here. A program that has added a metric does everything here, because another
+process would not know the metric.
 """
 
 from __future__ import annotations
@@ -18,20 +19,23 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import memeval
 from memeval.config.filing import Filing, read_experiment, read_filing
 from memeval.config.schema import RunConfig
+from memeval.errors import MemevalError
 from memeval.metrics.registry import is_extended
 from memeval.pipeline.open.cell import Cell
 from memeval.process.root import project_root
-from memeval.results.own_prices import prices_file
+from memeval.results.own_prices import prices_file, prices_from
 from memeval.runs.display.terminal import guard
 from memeval.runs.interrupt import JOB_SIGNALS, SIGNALS
-from memeval.runs.publish import work
-from memeval.runs.publish.work import PublishError
-from memeval.tracking.store import TrackingStore, check_store, locate
+from memeval.text.shown import one_line
+from memeval.tracking.store import TrackingStore, check_store, locate, prepare_store
+
+if TYPE_CHECKING:
+    from memeval.tracking.sweep_end import SweepEnd
 
 T = TypeVar("T")
 
@@ -45,6 +49,12 @@ NICENESS = 5
 """The process gives way to the main loop if cores are few, but is not starved: it gets a quarter of
 a core that it shares with a computing process.
 """
+LONGEST_ERROR = 1000
+"""Maximum length of a reported error, in characters."""
+
+
+class PublishError(Exception):
+    """The reason why a result was not published, on one line. It is still on disk."""
 
 
 class Publisher:
@@ -87,7 +97,7 @@ class Publisher:
             self._connection.send((self.store, self.plots))
 
     def submit(self, function: Callable[..., T], folder: Path, *arguments: object) -> Future[T]:
-        """Calls a function of `work` in the process. The future may raise `PublishError`."""
+        """Calls a function in the process. The future may raise `PublishError`."""
         return self._thread.submit(self._ask, prices_file(), function, folder, *arguments)
 
     def publish(
@@ -99,19 +109,19 @@ class Publisher:
         `PublishError`.
         """
         prices, folder, store = prices_file(), folder.resolve(), self.store
-        report: Future[str | None] = (drawer or self).submit(work.report_run, folder, plots)
+        report: Future[str | None] = (drawer or self).submit(report_run, folder, plots)
         if store is None:
             return report
 
         def log() -> str:
             report.result()
-            return self._ask(prices, work.track_run, folder, store, filing)
+            return self._ask(prices, track_run, folder, store, filing)
 
         return self._thread.submit(log)
 
     def _ask(self, prices: str, function: Callable[..., T], folder: Path, *arguments: object) -> T:
         if self._works_here:
-            return work.attempt(prices, function, folder, *arguments)
+            return attempt(prices, function, folder, *arguments)
 
         death = ""
         # Twice: a process may have been killed between two requests. If it dies twice on the same
@@ -155,6 +165,78 @@ class Publisher:
             return ""
 
 
+def attempt(prices: str, function: Callable[..., T], folder: Path, *arguments: object) -> T:
+    """Calls a function with the prices of a file, or none. Raises `PublishError` for any error."""
+    try:
+        with prices_from(prices):
+            return function(folder, *arguments)
+    except OSError as error:
+        path = one_line(error.filename or folder, 500)
+        raise PublishError(f"{path} can't be written: {error.strerror or error}") from error
+    except MemevalError as error:
+        raise PublishError(one_line(error, LONGEST_ERROR)) from error
+    except Exception as error:
+        # A bug of memeval in one report must lose neither the run nor the runs after it.
+        # Some errors, such as `MemoryError`, say nothing.
+        cause = f"{type(error).__name__}: {one_line(error, LONGEST_ERROR)}".removesuffix(": ")
+        raise PublishError(f"{folder.name} could not be published: {cause}") from error
+
+
+def report_run(folder: Path, plots: bool) -> None:
+    """Writes a run folder's report, plots and page."""
+    from memeval.report.markdown import write_report
+    from memeval.report.page import write_page
+    from memeval.report.stamp import PAGE_FILE, stamp_report
+
+    write_report(folder, plots=plots)
+    write_page([folder], folder / PAGE_FILE)
+    # Last: the stamp marks the files as complete.
+    stamp_report(folder, plots=plots)
+
+
+def track_run(folder: Path, store: TrackingStore, filing: Filing) -> str:
+    """Logs a run folder to MLflow, and returns its URL there."""
+    # A store that can't be used is refused before MLflow is loaded for it.
+    prepare_store(store)
+    from memeval.tracking.log import log_run
+
+    return log_run(folder, store, filing).url
+
+
+def track_sweep(folder: Path, store: TrackingStore, end: SweepEnd) -> list[str]:
+    """Logs the end of a sweep, whose comparison is in `folder`, and returns the URLs."""
+    prepare_store(store)
+    from memeval.tracking.comparison import log_comparison
+
+    return log_comparison(folder, store, end)
+
+
+def warm_up(store: TrackingStore | None, plots: bool) -> None:
+    """Loads the modules for publishing, creates a missing store and opens it.
+
+    A failure here occurs again with the first run, and is reported then.
+    """
+    with suppress(MemevalError, OSError, ImportError):
+        import genai_prices  # noqa: F401 - pages show what each answer cost
+
+        import memeval.report.markdown  # noqa: F401
+        from memeval.report.page.write import load_template
+
+        load_template()
+        if plots:
+            from memeval.report.plots.draw import warm_up as load_fonts
+
+            load_fonts()
+
+        if store is not None:
+            prepare_store(store)
+            from memeval.tracking.log import open_early
+
+            # A server that is down would delay the first run, which waits for this process.
+            if not store.remote:
+                open_early(store)
+
+
 def serve(descriptor: int) -> None:
     """Main function of the process: answers requests until the connection closes."""
     # The parent acts on signals; this process completes the run that it is logging.
@@ -166,11 +248,11 @@ def serve(descriptor: int) -> None:
 
     connection: Connection[Any, Any] = Connection(descriptor)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        work.warm_up(*connection.recv())
+        warm_up(*connection.recv())
         while True:
             request = connection.recv()
             try:
-                connection.send(work.attempt(*request))
+                connection.send(attempt(*request))
             except PublishError as error:
                 connection.send(error)
 

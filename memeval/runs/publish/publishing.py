@@ -22,11 +22,11 @@ from memeval.runs.plan import CellOutcome, Plan
 from memeval.runs.publish.conclusion import conclude
 from memeval.runs.publish.publisher import (
     PUBLISHING,
+    PublishError,
     publish_cell,
     publisher_of,
     start_drawers,
 )
-from memeval.runs.publish.work import PublishError
 from memeval.text.shown import counted
 from memeval.tracking.known import logged_urls
 from memeval.tracking.store import TrackingStore, locate
