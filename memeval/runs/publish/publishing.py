@@ -46,8 +46,8 @@ class Publishing:
         self._invocation = invocation
         self.outcomes: dict[int, CellOutcome] = {}
         """By their numbers in the sweep."""
-        self._runs: dict[int, tuple[CellOutcome, Future[str | None]]] = {}
-        """By their numbers in the sweep, with their URLs in MLflow."""
+        self._runs: dict[int, Future[str | None]] = {}
+        """The URLs of the finished ones in MLflow, by the same numbers."""
         self._known_urls: dict[Path, str] = {}
         """URLs of the runs that are fully published already, by run folder."""
 
@@ -82,7 +82,7 @@ class Publishing:
         number = outcome.planned.number
         self.outcomes[number] = outcome
         if outcome.summary is not None:
-            self._runs[number] = outcome, self._publish(outcome)
+            self._runs[number] = self._publish(outcome)
         elif outcome.failure is not None:
             self._invocation.note_failed(outcome.failure)
 
@@ -115,7 +115,7 @@ class Publishing:
         """Waits until all runs are published; reports the remaining number from time to time."""
         drawing = Thread(target=self._draw, daemon=True)
         drawing.start()
-        pending = {future for _, future in self._runs.values()}
+        pending = set(self._runs.values())
         if not all(future.done() for future in pending):
             say(PUBLISHING)
 
@@ -130,7 +130,7 @@ class Publishing:
 
     def close(self) -> None:
         """Records whether each run was published. The same command publishes the others."""
-        for outcome, future in self._runs.values():
+        for number, future in self._runs.items():
             url, problem = None, None
             try:
                 if future.cancel() or not future.done():
@@ -140,7 +140,7 @@ class Publishing:
             except PublishError as error:
                 problem = str(error)
 
-            self._invocation.note_done(self._done_cell(outcome, url, problem))
+            self._invocation.note_done(self._done_cell(self.outcomes[number], url, problem))
 
     def _done_cell(
         self, outcome: CellOutcome, url: str | None = None, problem: str | None = None
@@ -161,13 +161,12 @@ class Publishing:
 
     def _draw(self) -> None:
         """Draws the comparison while the last runs are published."""
-        outcomes = [self._runs[number][0] for number in sorted(self._runs)]
-        if len(outcomes) < 2:
+        if len(self._runs) < 2:
             return
 
         # An error here occurs again at the end of the invocation, and is reported then.
         with suppress(Exception):
-            cells = [self._done_cell(outcome) for outcome in outcomes]
+            cells = [self._done_cell(self.outcomes[number]) for number in sorted(self._runs)]
             conclude(self._invocation.folder, cells).draw()
 
 
