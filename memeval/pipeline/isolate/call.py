@@ -184,10 +184,7 @@ def _location(owner: Any, method: str) -> str:
 
 def _code_of(owner: Any, method: str) -> CodeType | None:
     """The code of a method, if it is written in Python."""
-    function = getattr(owner, method, None)
-    if function is None:
-        return None
-
+    function: Any = getattr(owner, method, None)
     # Unwrapped: a decorator's location is not the method's.
     code = getattr(inspect.unwrap(function), "__code__", None)
     return code if isinstance(code, CodeType) else None
