@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from memeval.results import Record, is_imported
 from memeval.results.run import Run
 from memeval.statistics.differences import ClusteredDifference, clustered_difference
 from memeval.statistics.means import mean, sample_std
+from memeval.text.shown import counted
 
 
 class AskedQuestion(Struct, frozen=True):
@@ -89,6 +90,17 @@ def _asks_same(question: AskedQuestion, other: AskedQuestion | None) -> bool:
 def weights_of(scores: RunScores, questions: Iterable[str]) -> list[float]:
     """The number of questions that each question represents."""
     return [scores.questions[question].weight for question in questions]
+
+
+def describe_other_weights(scores: RunScores, weights: Mapping[str, float]) -> Iterator[str]:
+    """A reason not to compare, if questions have other weights elsewhere: it is another sample."""
+    changed = 0
+    for name, question in scores.questions.items():
+        change = weights.get(name, question.weight) - question.weight
+        changed += abs(change) > 1e-9 * question.weight
+
+    if changed:
+        yield f"different weights of {counted(changed, 'question')}: a different sample"
 
 
 def difference_on(

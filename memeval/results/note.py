@@ -31,6 +31,8 @@ class NoteKind(StrEnum):
     DATA = "data"
     """The data files have different sha256 digests."""
     QUESTIONS = "questions"
+    WEIGHTS = "weights"
+    """Questions of two samples represent different numbers of questions."""
     LABELS = "labels"
     JUDGE = "judge"
     COVERAGE = "coverage"

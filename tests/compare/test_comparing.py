@@ -283,6 +283,14 @@ def test_common_is_not_flagged_if_all_questions_are_shared(tmp_path: Path) -> No
     assert "only the 19 of 20" in compared([runs[0], fewer], common=True).warning
 
 
+def test_common_questions_of_two_samples_are_refused(tmp_path: Path) -> None:
+    runs = [made_run(tmp_path, "B", example("B"))]
+    runs.append(made_run(tmp_path, "A", example("A"), of_records={"weight": 2.5}))
+    (line,) = refusal_lines(compared(runs, common=True))
+    assert line.endswith("different weights of 20 questions: a different sample")
+    assert compared(runs, common=True, force=True).differences
+
+
 def test_recorded_verdicts_give_no_hint_to_set_a_judge_model(tmp_path: Path) -> None:
     runs = [
         made_run(tmp_path, name, example(name), judge=JudgeIdentity("recorded", model=model))

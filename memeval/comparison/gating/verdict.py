@@ -9,7 +9,12 @@ from msgspec import Struct
 from memeval.comparison.gating.baseline import Baseline, judge_of
 from memeval.comparison.protocol import LABELS, MIN_COMMON, MIN_COVERAGE, low_coverage, other_judge
 from memeval.comparison.records import CategoryDifference
-from memeval.comparison.scores import RunScores, difference_on, weights_of
+from memeval.comparison.scores import (
+    RunScores,
+    describe_other_weights,
+    difference_on,
+    weights_of,
+)
 from memeval.metrics.formats import coverage_percent
 from memeval.metrics.metric import Metric
 from memeval.metrics.retrieval import cutoff_of
@@ -242,10 +247,5 @@ def _other_questions(baseline: Baseline, scores: RunScores) -> Iterator[str]:
         )
         return
 
-    # The same questions under other weights are another sample of the same data.
-    weighted = sum(
-        abs(baseline.questions[name].weight - question.weight) > 1e-9 * question.weight
-        for name, question in scores.questions.items()
-    )
-    if weighted:
-        yield f"different weights of {weighted:,} questions: a different sample"
+    weights = {name: question.weight for name, question in baseline.questions.items()}
+    yield from describe_other_weights(scores, weights)
