@@ -14,6 +14,7 @@ from memeval.errors import UserError
 from memeval.metrics.accuracy import corrected_text
 from memeval.metrics.metric import DOLLARS, POINTS, Metric
 from memeval.metrics.registry import unknown_metric
+from memeval.records import Role
 from memeval.report.categories import category_titles
 from memeval.report.differences import differing_settings, labels, setting_value, unique_labels
 from memeval.report.flags import flags
@@ -69,18 +70,20 @@ def compare_runs(
 
     differences = adjusted(_differences(kept, runs, scores, metric, sent), scores)
     letters = letters_of(differences, scores, may_be_compared)
+    summaries = [run.summary for run in runs]
     has_baseline = bool(runs) and not (all_pairs or steps)
     return Comparison(
         metric=metric.name,
         unit=metric.unit.name,
         scale=metric.unit.scale,
         baseline=runs[baseline].key if has_baseline else None,
-        runs=tuple(_compared_runs([run.summary for run in runs], scores, metric, letters)),
+        runs=tuple(_compared_runs(summaries, scores, metric, letters)),
         differences=tuple(differences.values()),
         refusals=tuple(refusals),
         questions=_questions(scores),
         values={run.key: scored.values for run, scored in zip(runs, scores, strict=True)},
         left_out=left_out,
+        model_notes=tuple(_model_notes(scores, unique_labels(labels(summaries), summaries))),
     )
 
 
@@ -191,6 +194,24 @@ def _differences(
         differences[first, second] = difference
 
     return differences
+
+
+def _model_notes(scores: Sequence[RunScores], names: Sequence[str]) -> Iterator[str]:
+    """A sentence on each requested model that is another one in the replies of some runs."""
+    named: dict[tuple[Role, str], dict[str, list[str]]] = {}
+    for run_scores, name in zip(scores, names, strict=True):
+        for called, models in run_scores.models.items():
+            if models:
+                answering = one_line(" and ".join(sorted(models)), 200)
+                named.setdefault(called, {}).setdefault(answering, []).append(name)
+
+    for (role, requested), runs in named.items():
+        if len(runs) > 1:
+            shown = [f"{models} in {', '.join(of_runs)}" for models, of_runs in runs.items()]
+            yield (
+                f"The replies to {role} calls for {one_line(requested, 80)} named different "
+                f"models: {'; '.join(shown)}."
+            )
 
 
 def _questions(scores: Sequence[RunScores]) -> dict[str, dict[str, str]]:

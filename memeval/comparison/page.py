@@ -10,8 +10,8 @@ from memeval.comparison.sentences import lead_sentences, sentence, with_interval
 from memeval.comparison.tables import pair_label
 from memeval.comparison.words import (
     adjusted_how,
+    caveats,
     corrections,
-    dominating_conversations,
     refusal_lines,
     table_remarks,
 )
@@ -36,7 +36,7 @@ def page_content(comparison: Comparison, runs: int) -> ComparisonData | None:
     return ComparisonData(
         metric=comparison.metric,
         unit=comparison.unit,
-        sentences=(*lead_sentences(comparison), *dominating_conversations(comparison)),
+        sentences=(*lead_sentences(comparison), *caveats(comparison)),
         baseline=comparison.baseline,
         differences=tuple(_row(comparison, pair) for pair in comparison.differences),
         forest=forest_panel(difference_rows(comparison), comparison.unit),

@@ -182,6 +182,8 @@ class Comparison:
     """`max-t`: step-down max-T over the differences. `bh`: Benjamini-Hochberg over `tests`."""
     left_out: int = 0
     """Questions that not all runs asked in the same words: under `common`, they do not count."""
+    model_notes: tuple[str, ...] = ()
+    """Sentences on runs that requested the same model and got replies of different ones."""
     tests: int | None = None
     """Under `bh`: the p-values that were adjusted together, those of other metrics included."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memeval.datasets.grouping import group
 from memeval.metrics.metric import Metric
+from memeval.records import Role
 from memeval.results import Record, is_imported
 from memeval.results.run import Run
 from memeval.statistics.differences import ClusteredDifference, clustered_difference
@@ -41,6 +42,8 @@ class RunScores(Struct, frozen=True):
     repeats: int
     metrics: frozenset[str] = frozenset()
     """Names of the metrics in the run's records, if no question has a value of this one."""
+    models: Mapping[tuple[Role, str], set[str]] = field(default_factory=dict)
+    """The models that replies named, if known, by role and requested model."""
 
     def on(self, questions: Iterable[str]) -> RunScores:
         """The scores on some of its questions."""
@@ -133,9 +136,17 @@ def read_scores(run: Run, metric: Metric) -> RunScores:
     columns: dict[str, list[float | None]] = {}
     repeats: dict[int, tuple[list[float | None], list[float]]] = {}
     names: frozenset[str] = frozenset()
+    models: dict[tuple[Role, str], set[str]] = {}
 
     for record in run.iter_records():
         names = names or frozenset(record.metrics)
+        for usage in record.usage:
+            named = record.notes.get(usage.role.models_note)
+            # Without the note, each reply named the requested model, or none.
+            if not isinstance(named, list):
+                named = [usage.model]
+            models.setdefault((usage.role, usage.model), set()).update(map(str, named))
+
         category = str(record.category)
         # Such as LoCoMo’s adversarial questions, which never enter the accuracy.
         if headline and not (metric.all_categories or category in headline):
@@ -159,6 +170,7 @@ def read_scores(run: Run, metric: Metric) -> RunScores:
         std=sample_std(starmap(mean, repeats.values())),
         repeats=len(repeats),
         metrics=frozenset() if values else names,
+        models=models,
     )
 
 

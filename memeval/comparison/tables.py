@@ -13,9 +13,9 @@ from memeval.comparison.records import (
 )
 from memeval.comparison.sentences import details, lead_sentences, sentence, with_interval
 from memeval.comparison.words import (
+    caveats,
     corrections,
     describe_counts,
-    dominating_conversations,
     headline,
     legend,
 )
@@ -39,7 +39,7 @@ def sentences_text(comparison: Comparison, most: int) -> str:
     uncorrected = corrections(comparison)[-1:]
     lines_of_text = [
         *details(comparison, most),
-        *dominating_conversations(comparison),
+        *caveats(comparison),
         *uncorrected,
     ]
     if lines_of_text:

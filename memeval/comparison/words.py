@@ -78,18 +78,20 @@ def legend(comparison: Comparison) -> list[str]:
         if difference.result.is_uniform:
             footnotes[NO_WIDTH] = None
 
-    return [*lines, *footnotes, *dominating_conversations(comparison)]
+    return [*lines, *footnotes, *caveats(comparison)]
 
 
-def dominating_conversations(comparison: Comparison) -> list[str]:
-    """Names each conversation with half of the questions or more, which decides alone."""
+def caveats(comparison: Comparison) -> list[str]:
+    """Names each conversation with half of the questions or more, which decides alone, and the
+    models that the replies named if these differ between runs.
+    """
     lines: dict[str, str] = {}
     for difference in comparison.differences:
         name = dominating_cluster({case.case_id: case.count for case in difference.cases})
         if name is not None:
             lines[name] = f"{one_line(name, 80)} holds half of the questions or more."
 
-    return list(lines.values())
+    return [*lines.values(), *comparison.model_notes]
 
 
 def adjusted_how(comparison: Comparison) -> str:

@@ -23,7 +23,7 @@ from memeval.comparison.records import Comparison
 from memeval.comparison.scores import read_scores
 from memeval.comparison.sentences import detection_limit, lead_sentences, sentence
 from memeval.comparison.tables import WIDTH, comparison_text, sentences_text
-from memeval.comparison.words import legend, refusal_lines
+from memeval.comparison.words import caveats, legend, refusal_lines
 from memeval.errors import UserError
 from memeval.metrics.registry import metric_named
 from memeval.records import Role, Usage
@@ -289,6 +289,20 @@ def test_common_questions_of_two_samples_are_refused(tmp_path: Path) -> None:
     (line,) = refusal_lines(compared(runs, common=True))
     assert line.endswith("different weights of 20 questions: a different sample")
     assert compared(runs, common=True, force=True).differences
+
+
+def test_runs_whose_replies_named_different_models_say_so(tmp_path: Path) -> None:
+    runs = []
+    for name, named in (("A", ["m-1"]), ("B", ["m-2"]), ("C", ["m-1"]), ("D", [])):
+        of_records = {
+            "usage": (Usage(Role.ANSWER, "m", "openai", 100, 10),),
+            "notes": {Role.ANSWER.models_note: named},
+        }
+        runs.append(made_run(tmp_path, name, example("A"), of_records=of_records))
+
+    (note,) = caveats(compared(runs))
+    assert note.endswith("answer calls for m named different models: m-1 in A, C; m-2 in B.")
+    assert not caveats(compared([runs[0], *runs[2:]]))
 
 
 def test_recorded_verdicts_give_no_hint_to_set_a_judge_model(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from memeval.comparison.build import compare_runs
 from memeval.comparison.paper.records import NOT_MEASURED, PaperCell, PaperColumn, PaperTable
 from memeval.comparison.records import Comparison, are_too_few
 from memeval.comparison.sentences import detection_limit, interval, widest_of
-from memeval.comparison.words import dominating_conversations, refusal_lines
+from memeval.comparison.words import caveats, refusal_lines
 from memeval.errors import UserError, unknown
 from memeval.metrics.formats import count, figure
 from memeval.metrics.formats import interval as interval_of_shares
@@ -331,4 +331,4 @@ def _notes_on_differences(
             limit = detection_limit(widest_of(comparison.differences), comparison.unit)
             yield f"{comparison.metric}: {limit}."
 
-        yield from dominating_conversations(comparison)
+        yield from caveats(comparison)
