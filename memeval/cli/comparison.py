@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memeval.metrics.formats import coverage_percent
-from memeval.records import Status
 from memeval.results import NoteKind, RunSummary
 from memeval.runs.display.terminal import drawing_stream, print_folded
 from memeval.runs.invocation import DoneCell, Invocation
@@ -182,7 +181,7 @@ def _why_invalid(summary: RunSummary) -> str:
 
     scored, lost = 0, []
     for status, count in summary.statuses.items():
-        if Status(status).is_complete:
+        if status.is_complete:
             scored += count
         else:
             lost.append(f"{count} {status}")

@@ -16,6 +16,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
+from memeval.records import Status
 from memeval.results.fields import as_plain, read_as
 from memeval.results.files import as_json, file_digest, sealed, unsealed, write_atomically
 from memeval.results.judge import JudgeIdentity
@@ -142,7 +143,7 @@ class RunSummary:
     """Titles of the facets in tables; a facet without a title is shown by its name."""
     protocol_metrics: tuple[str, ...] = ()
     """Names of the metrics that the data set's own protocol adds."""
-    statuses: Mapping[str, int] = field(default_factory=dict)
+    statuses: Mapping[Status, int] = field(default_factory=dict)
     """Records by status, over all repeats."""
 
     status: str = FINISHED

@@ -11,6 +11,7 @@ import pytest
 from sample_runs import summary
 
 from memeval.cli.comparison import print_invalid, print_notes
+from memeval.records import Status
 from memeval.report.markdown import banner
 from memeval.results import RUN_FILE, STOPPED, Note, NoteKind, RunSummary
 from memeval.results.files import SEAL, sealed
@@ -59,10 +60,20 @@ def test_unknown_kind_of_note_is_refused(tmp_path: Path) -> None:
         RunSummary.read(tmp_path)
 
 
+def test_unknown_status_of_a_record_is_refused(tmp_path: Path) -> None:
+    summary("rag").write(tmp_path)
+    rewrite(tmp_path, statuses={"ok": 3, "postponed": 1})
+
+    with pytest.raises(ValueError, match=r"'postponed' - at `key` in `\$\.statuses`"):
+        RunSummary.read(tmp_path)
+
+
 def test_kind_of_a_note_and_not_its_text_says_why_a_run_is_invalid(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    invalid = replace(summary("rag"), valid=False, notes=(CAVEAT, LOST))
+    statuses = {Status.OK: 1, Status.ANSWER_FAILED: 2}
+    notes = (CAVEAT, LOST)
+    invalid = replace(summary("rag"), valid=False, notes=notes, statuses=statuses)
     print_invalid([invalid])
     assert capsys.readouterr().out.endswith("answer_failed and have no score\n")
 

@@ -389,7 +389,7 @@ def _has_no_context(record: Record) -> bool:
     return record.retrieved == () and is_empty
 
 
-def statuses(records: Iterable[Record]) -> dict[str, int]:
+def statuses(records: Iterable[Record]) -> dict[Status, int]:
     """Number of records by status, in the order of `Status`."""
     counts = Counter(record.status for record in records)
-    return {status.value: counts[status] for status in Status if status in counts}
+    return {status: counts[status] for status in Status if status in counts}

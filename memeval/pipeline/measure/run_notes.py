@@ -24,7 +24,7 @@ from memeval.pipeline.measure.selection import notes_on_questions
 from memeval.pipeline.measure.spending import measure_writes, requests_of, usages
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.retrieving import retrieves_only
-from memeval.records import Role, Status
+from memeval.records import Role
 from memeval.results import Note, NoteKind, Record
 from memeval.results.note import remarks
 from memeval.results.steps import StepCall
@@ -326,7 +326,7 @@ def _skipped_lines(finished: Finished) -> Iterator[str]:
 
 def _failures(rows: Sequence[Record]) -> Iterator[Note]:
     for status, count in statuses(rows).items():
-        if not Status(status).is_complete:
+        if not status.is_complete:
             text = f"{count} of {len(rows)} records are {status} and have no score"
             for row in rows:
                 if row.status == status and (why := _reason_of(row)):

@@ -26,6 +26,7 @@ from memeval.pipeline.open.code import OtherMetrics
 from memeval.pipeline.verify.figures import figure_problems, note_problems
 from memeval.pipeline.verify.settings import setting_problems, tag_problems, witness_problems
 from memeval.pipeline.verify.stored import text_problems
+from memeval.records import Status
 from memeval.results import (
     CONFIG_FILE,
     RECORDS_FILE,
@@ -208,7 +209,7 @@ class FolderCheck:
             return None  # already among the damage
 
         self._note_records(unformatted, "not formatted as a run writes them")
-        statuses = Counter(record.status.value for record in records)
+        statuses = Counter(record.status for record in records)
         if statuses != Counter(summary.statuses):
             self.problems.append(
                 f"{RECORDS_FILE} has {list_statuses(statuses)}, but {RUN_FILE} says "
@@ -428,7 +429,7 @@ def name_ids(ids: list[str]) -> str:
     return some_of([one_line(name, 60) for name in ids], MAX_NAMED)
 
 
-def list_statuses(statuses: Mapping[str, int]) -> str:
+def list_statuses(statuses: Mapping[Status, int]) -> str:
     """`24 ok, 1 answer_failed`."""
-    listed = [f"{count} {one_line(status, 40)}" for status, count in sorted(statuses.items())]
+    listed = [f"{count} {status}" for status, count in sorted(statuses.items())]
     return ", ".join(listed) or "nothing"
