@@ -28,6 +28,8 @@ ALL_KINDS = frozenset(NoteKind) - {NoteKind.COMMON}
 """Notes that `force` overrides. Without questions in common there is nothing to compare."""
 COMMON_KINDS = frozenset({NoteKind.DATA})
 """Notes that `common` overrides: other versions of the data. Only shared questions count."""
+LARGEST = 1e100
+"""Largest value of a metric; the sums of squares of larger ones may be beyond a float."""
 
 
 def compare_runs(
@@ -88,7 +90,9 @@ def compare_runs(
 
 
 def scores_of(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
-    """Each run's scores. Raises `UserError` if there are none, or if shares are not in [0, 1]."""
+    """Each run's scores. Raises `UserError` if there are none, if shares are not in [0, 1], and for
+    values beyond `LARGEST`.
+    """
     scores = []
     names: set[str] = set()
     figures: set[str] = set()
@@ -101,6 +105,11 @@ def scores_of(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
             raise UserError(
                 f"{one_line(metric.name)} is not a share, and its metric is not installed here",
                 "for its unit, install its package, or add the metric and compare from Python",
+            )
+        if max(-lowest, highest) > LARGEST:
+            raise UserError(
+                f"{one_line(metric.name)} has values beyond {LARGEST:g}, which can't be squared",
+                "let the metric return values in a larger unit, then repeat the runs' commands",
             )
 
         scores.append(run_scores)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from dataclasses import replace as replace_metric
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from memeval.cli.comparison import print_words
-from memeval.comparison.build import compare_runs
+from memeval.comparison.build import compare_runs, scores_of
 from memeval.comparison.files import comparison_markdown, comparison_tex, differences_csv
 from memeval.comparison.page import page_content
 from memeval.comparison.protocol import reasons_against
@@ -25,6 +26,7 @@ from memeval.comparison.sentences import detection_limit, lead_sentences, senten
 from memeval.comparison.tables import WIDTH, comparison_text, sentences_text
 from memeval.comparison.words import caveats, legend, refusal_lines
 from memeval.errors import UserError
+from memeval.metrics.metric import MS
 from memeval.metrics.registry import metric_named
 from memeval.records import Role, Usage
 from memeval.results import RECORDS_FILE, RunSummary, StepTimes
@@ -274,6 +276,18 @@ def test_values_of_a_metric_that_is_not_here_are_not_percentages(tmp_path: Path)
 
     with pytest.raises(UserError, match="words is not a share"):
         compared(runs, "words")
+
+
+def test_values_whose_squares_overflow_are_refused(tmp_path: Path) -> None:
+    runs = []
+    for name, words in (("long", 1e160), ("short", -1e160)):
+        of_records = {"metrics": {"token_f1": words}}
+        runs.append(made_run(tmp_path, name, strong(10, 2), of_records=of_records))
+
+    metric = replace_metric(metric_named("f1"), unit=MS)
+    for run in runs:
+        with pytest.raises(UserError, match=r"f1 has values beyond 1e\+100"):
+            scores_of([run], metric)
 
 
 def test_common_is_not_flagged_if_all_questions_are_shared(tmp_path: Path) -> None:
