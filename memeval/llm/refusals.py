@@ -18,7 +18,7 @@ _SETTINGS = {
 """Hints that name the setting behind each request parameter."""
 _SMALLER = {
     "llm": "a smaller context_tokens or top_k",
-    "llm.ingest": "a smaller granularity",
+    "llm.ingest": "granularity=turn or, if the system has it, a smaller system.batch_tokens",
     "embedder": "a smaller embedder.batch_size",
 }
 """Hints for a request that is too large for the server or for a proxy in front of it, by role."""

@@ -42,6 +42,10 @@ def test_hint_after_a_refused_parameter(message: str, parameter: str | None, hin
     ("role", "hint"),
     [
         ("llm", "; use a smaller context_tokens or top_k"),
+        (
+            "llm.ingest",
+            "; use granularity=turn or, if the system has it, a smaller system.batch_tokens",
+        ),
         ("embedder", "; use a smaller embedder.batch_size"),
         ("llm.judge", ""),
     ],

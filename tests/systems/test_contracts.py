@@ -115,10 +115,13 @@ def test_a_session_that_is_imported_again_is_stored_again(aml: LeaderboardDouble
 def test_request_that_is_too_large_names_the_setting(
     aml: LeaderboardDouble, beliefs: AddSearchResetDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    doubles = [(aml, "aml", "system.batch_size"), (beliefs, "add_search_reset", "granularity")]
+    doubles = [
+        (aml, "aml", "a smaller system.batch_size"),
+        (beliefs, "add_search_reset", "granularity=turn"),
+    ]
     for double, contract, setting in doubles:
         monkeypatch.setattr(double, "add", lambda body: (413, {"detail": "too large"}))
-        with pytest.raises(MemevalError, match=rf"HTTP 413: too large; use a smaller {setting}"):
+        with pytest.raises(MemevalError, match=rf"HTTP 413: too large; use {setting}"):
             asked(Speaking(double.address, contract))
 
 

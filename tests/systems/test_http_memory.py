@@ -498,7 +498,7 @@ def test_reply_with_status_200_that_reports_a_failure_is_one(
 
 def test_ingest_that_is_too_large_names_the_setting(service: ScriptedMemory) -> None:
     service.failures = [("POST", "/ingest", 413)]
-    with pytest.raises(ModelError, match=r"HTTP 413.*; use a smaller system\.batch_size or gra"):
+    with pytest.raises(ModelError, match=r"HTTP 413.*; use a smaller system\.batch_size, or gra"):
         asked(Served(service.address))
 
 

@@ -334,9 +334,9 @@ def endpoint_settings(settings: HttpSettings) -> EndpointSettings:
 def _smaller(body: Mapping[str, Any]) -> str:
     """A hint for a request that is too large: it contains a batch of chunks, or a single one."""
     if "chunks" in body or "messages" in body:
-        return "; use a smaller system.batch_size or granularity"
+        return "; use a smaller system.batch_size, or granularity=turn"
     if "text" in body:
-        return "; use a smaller granularity"
+        return "; use granularity=turn"
 
     return ""
 
