@@ -47,12 +47,17 @@ class Cleaner:
             if len(name) >= SHORTEST_NAME and not name.isdigit() and name != "localhost":
                 self._names[name] = (host_digest(name), "host")
 
-        map_strings(settings, self._learn_hosts)
+        self._paths: set[str] = set()
+        """Settings that are paths with spaces, which end a path in any other text."""
+        map_strings(settings, self._learn)
         names = map(re.escape, sorted(self._names, key=len, reverse=True))
         # In a container there may be no name to replace: an empty pattern would match everywhere.
         self._known = re.compile(rf"(?<!\w)(?:{'|'.join(names) or '(?!)'})(?!\w)")
 
-    def _learn_hosts(self, text: str) -> str:
+    def _learn(self, text: str) -> str:
+        if " " in text and _WHOLE_PATH.fullmatch(text):
+            self._paths.add(text)
+
         for match in URL.finditer(text):
             host = match["host"].rpartition("@")[2]
             bare = host.partition(":")[0]
@@ -96,6 +101,10 @@ class Cleaner:
         self._count_secrets(text, clean)
         if _WHOLE_PATH.fullmatch(clean):
             return self._shorten(clean)
+
+        for path in sorted(self._paths, key=len, reverse=True):
+            if path in clean:
+                clean = clean.replace(path, self._shorten(path))
 
         clean = URL.sub(self._replace_url, clean)
         clean = self._known.sub(self._replace_known, clean)

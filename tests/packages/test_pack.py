@@ -121,6 +121,17 @@ def test_paths_hosts_and_secrets_are_replaced_and_counted(
     assert command == rf"python -m memeval llm.base_url=http://{digest}/v1 'note=a\:b'"
 
 
+def test_path_with_spaces_in_a_setting_is_replaced_in_each_text_alike() -> None:
+    model = "/models/My Model/q4 k.gguf"
+    cleaner = Cleaner({"llm.model": model})
+    assert cleaner.clean_own([model, f"bm25 {model}"]) == [
+        "[path]/q4 k.gguf",
+        "bm25 [path]/q4 k.gguf",
+    ]
+    command = cleaner.command(f"python -m memeval \"llm.model='{model}'\"")
+    assert "My Model" not in command and "[path]/q4 k.gguf" in command
+
+
 def test_common_host_name_and_folders_are_not_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
