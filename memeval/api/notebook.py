@@ -97,9 +97,9 @@ def table_html(
 
     left_out = []
     if shown < len(rows):
-        left_out.append(f"{len(rows) - shown:,} more rows: to_pandas()")
+        left_out.append(f"{counted(len(rows) - shown, 'more row')}: to_pandas()")
     if len(header) > MAX_COLUMNS:
-        left_out.append(f"{len(header) - MAX_COLUMNS:,} more columns: to_pandas()")
+        left_out.append(f"{counted(len(header) - MAX_COLUMNS, 'more column')}: to_pandas()")
 
     return f"<table>{''.join(lines)}</table>{list_html(left_out)}"
 

@@ -13,7 +13,7 @@ from memeval.results.calibration import RANGE, Calibration
 from memeval.results.files import file_digest
 from memeval.results.run import Run
 from memeval.statistics.clusters import weighted_mean
-from memeval.text.shown import in_shell, one_line
+from memeval.text.shown import counted, in_shell, one_line
 
 
 def calibrate_run(
@@ -50,7 +50,7 @@ def _check_labelled(run: Run, path: Path, rows: int, labelled: int, *, partial: 
     command = f"python -m memeval label {run.key} --terminal --output {in_shell(path)}"
     if not labelled:
         raise UserError(
-            f"{one_line(path)} has no labels yet: its {rows:,} rows are unlabelled",
+            f"{one_line(path)} has no labels yet, for {counted(rows, 'row')}",
             f"label them:  {command}",
         )
 

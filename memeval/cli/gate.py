@@ -22,7 +22,7 @@ from memeval.results.files import as_json, write_atomically, writing
 from memeval.results.private import make_folder
 from memeval.results.run import Run
 from memeval.runs.display.terminal import print_folded, report_damage
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 EXAMPLE = "for example:  python -m memeval gate --baseline baseline.json system=rag stages=retrieve"
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -119,7 +119,7 @@ def _bless(run: Run, path: Path, options: argparse.Namespace) -> int:
         print(f"memeval: {error.message}", file=sys.stderr)
         return BROKEN_STATUS
 
-    counts = f"{len(baseline.values):,} values of {baseline.metric}"
+    counts = f"{counted(len(baseline.values), 'value')} of {baseline.metric}"
     print_folded(f"{one_line(path)}: {counts}, from {one_line(run.name)} ({run.key})")
     return 0
 

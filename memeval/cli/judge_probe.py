@@ -13,7 +13,7 @@ from memeval.metrics.formats import count, dollars, interval, percent
 from memeval.results import json_line, write_atomically
 from memeval.results.files import writing
 from memeval.results.private import make_folder
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 EXAMPLE = "for example:  python -m memeval judge probe judge=keyword"
 USAGE = f"""
@@ -75,7 +75,7 @@ def check_out(word: str | None) -> Path | None:
 def probe_lines(result: ProbeResult) -> Iterator[str]:
     """A line per kind, and the cost."""
     yield f"judge: {one_line(result.judge.shown)}"
-    yield f"{len(result.items):,} answers to questions of {one_line(result.dataset)}"
+    yield f"{counted(len(result.items), 'answer')} to questions of {one_line(result.dataset)}"
     yield ""
 
     rows = [["answers", "items", "accepted", "share %", "95 % (Wilson)", "unparsed", "failed"]]

@@ -8,6 +8,7 @@ from memeval.results import Note, NoteKind
 from memeval.results.fields import as_plain
 from memeval.statistics.clusters import ClusteredMean
 from memeval.statistics.differences import ClusteredDifference
+from memeval.text.shown import counted
 
 JSON_VERSION = 1
 MAX_T, BENJAMINI_HOCHBERG = "max-t", "bh"
@@ -188,8 +189,8 @@ class Comparison:
     """Under `bh`: the p-values that were adjusted together, those of other metrics included."""
 
     def __repr__(self) -> str:
-        runs, differences = len(self.runs), len(self.differences)
-        return f"<Comparison by {self.metric}: {runs} runs, {differences} differences>"
+        runs, pairs = counted(len(self.runs), "run"), len(self.differences)
+        return f"<Comparison by {self.metric}: {runs}, {counted(pairs, 'difference')}>"
 
     def run(self, key: str) -> ComparedRun:
         return next(run for run in self.runs if run.key == key)

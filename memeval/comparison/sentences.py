@@ -53,7 +53,7 @@ def sentences(comparison: Comparison, most: int | None = None) -> list[str]:
     lines = [sentence(comparison, difference) for difference in comparison.differences[:most]]
     left = len(comparison.differences) - len(lines)
     if left:
-        lines.append(f"{left} more differences are in comparison.md.")
+        lines.append(f"comparison.md has {counted(left, 'more difference')}.")
 
     return lines
 

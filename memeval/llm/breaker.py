@@ -74,7 +74,8 @@ def note_reading(*, readable: bool, cut: bool = False) -> None:
 
         work.stop(
             WorldError(
-                f"stopped: the last {work.unreadable} replies of llm.ingest could not be read "
+                f"stopped: the last {counted(work.unreadable, 'reply', 'replies')} of llm.ingest "
+                "could not be read "
                 f"(stop_after_failures={work.most_failures}): {way_out}"
             )
         )

@@ -109,6 +109,6 @@ def busy_line(load: Load) -> str | None:
 
     where = f" at {load.url}" if load.url else ""
     return (
-        f"{100 * endpoint:.0f} % of the {load.slots} request slots{where} in use, "
+        f"{100 * endpoint:.0f} % of the {counted(load.slots, 'request slot')}{where} in use, "
         f"memeval's CPU {100 * processor:.0f} %: {bottleneck}"
     )

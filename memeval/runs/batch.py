@@ -15,6 +15,7 @@ from memeval.runs.invocation import Invocation, failed_cell
 from memeval.runs.job import objective_of, open_job
 from memeval.runs.plan import CellOutcome, Plan, PlannedCell, earlier_run
 from memeval.runs.spending import check_keys
+from memeval.text.shown import counted
 
 
 def plan_jobs(
@@ -39,7 +40,7 @@ def plan_jobs(
     errors: list[UserError] = []
     cells: list[PlannedCell] = []
 
-    countdown = Countdown(f"checking {len(jobs)} runs", len(jobs))
+    countdown = Countdown(f"checking {counted(len(jobs), 'run')}", len(jobs))
     for number, overrides in enumerate(jobs, start=first):
         try:
             cells.append(_plan_job(composer, overrides, number, opened))

@@ -86,6 +86,7 @@ def test_chunks_of_a_case_may_be_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
+        ([ALERT], "contains 1 record but no questions about them"),
         ([ALERT, RUNBOOK], "contains 2 records but no questions about them"),
         ([ALERT, {"content": " "}, QUESTION], "chunk 1: field 'text' is empty"),
         ([{**ALERT, "timestamp": "yesterday"}, QUESTION], "field 'time' is 'yesterday'"),

@@ -140,6 +140,8 @@ def test_busy_line_names_the_bottleneck(busy_s: float, worked_s: float, line: st
     assert busy_line(load) == line
     load.url = "http://one"
     assert busy_line(load) == line.replace("request slots", "request slots at http://one")
+    load.slots = 1
+    assert "the 1 request slot at http://one in use" in str(busy_line(load))
 
 
 def test_busy_line_counts_the_retries_that_leave_slots_and_processor_idle() -> None:

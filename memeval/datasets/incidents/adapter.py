@@ -28,6 +28,7 @@ from memeval.datasets.netops.base import ABILITIES, Draft, NetOps, choose, draft
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
 from memeval.results import Record
+from memeval.text.shown import counted
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ class Incidents(NetOps):
                 "causes and are left out: the normalized schema names one"
             )
 
-        return (f"{written:,} incidents of {len(sources)} sources", *notes)
+        origin = counted(len(sources), "source")
+        return (f"{counted(written, 'incident')} of {origin}", *notes)
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """A@1, A@3, A@5 and MAR of the answered root-cause questions; None without answers."""

@@ -23,6 +23,7 @@ from memeval.datasets.io.fields import Fields, parse_json, quoted
 from memeval.datasets.io.tables import header, read_table
 from memeval.datasets.locate import digest_of, missing, read_file
 from memeval.errors import UserError
+from memeval.text.shown import counted
 
 DEJAVU = ("timestamp", "root_cause_node")
 OPENRCA = ("groundtruth",)
@@ -215,6 +216,6 @@ def _clock_notes(gaps: Gaps) -> Iterator[str]:
     odd = sum(counts.total() - max(counts.values()) for counts in gaps.values())
     if odd:
         yield (
-            f"clock: the time stamps of {odd} rows contradict their local times; the local "
-            "times are used"
+            f"clock: the time stamps of {counted(odd, 'row')} contradict their local times; "
+            "the local times are used"
         )

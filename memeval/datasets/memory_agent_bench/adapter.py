@@ -42,7 +42,7 @@ from memeval.errors import UserError, unknown
 from memeval.records import CategoryId, EvalCase
 from memeval.results import Record
 from memeval.statistics.means import mean
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 CONFLICTS = (
     "conflict_resolution_accuracy",
@@ -185,7 +185,7 @@ class MemoryAgentBench(Dataset):
 
         # Indented by two, as the registered file is: its sha256 depends on it.
         json.dump(rows, file, ensure_ascii=False, indent=2)
-        return (f"{len(rows):,} rows of {len(sources)} files",)
+        return (f"{counted(len(rows), 'row')} of {counted(len(sources), 'file')}",)
 
     def judged_by_model(self, judge: str) -> Sequence[str]:
         """The sub-data sets for which the set's own judge calls a model."""

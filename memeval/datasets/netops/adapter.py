@@ -21,6 +21,7 @@ from memeval.errors import UserError
 from memeval.records import EvalCase
 from memeval.results.files import stamp_of
 from memeval.text.shipped import location_of
+from memeval.text.shown import counted
 
 PAGE = "docs/datasets/netops.md"
 DEFAULT_SPEAKER = "Record"
@@ -76,8 +77,9 @@ class NetOpsReader(OwnReader):
         values = list(super().values())
         if values and is_record(values[0][1]):
             if not any(isinstance(value, dict) and "question" in value for _, value in values):
+                records = counted(len(values), "record")
                 raise UserError(
-                    f"{self.path} contains {len(values):,} records but no questions about them",
+                    f"{self.path} contains {records} but no questions about them",
                     'add objects like:  {"question": "Which switch failed?", "answer": "sw2"}',
                     f"the schema:  {self.mistakes.schema}",
                 )

@@ -31,7 +31,7 @@ from memeval.results import FOUND_NOTHING, RunSummary
 from memeval.results.summary import FINISHED, STOPPED
 from memeval.systems.base import MemorySystem
 from memeval.systems.registry import system_class
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 from memeval.witness.figures import figures
 
 Row = Mapping[str, Any]
@@ -203,4 +203,5 @@ def witness_problems(summary: RunSummary, rows: Sequence[Row]) -> Iterator[str]:
     ]
     if differing:
         names = ", ".join(one_line(name, 60) for name in differing[:3])
-        yield f"run.json: the second implementation differs in {len(differing)} figures: {names}"
+        figures_differing = counted(len(differing), "figure")
+        yield f"run.json: the second implementation differs in {figures_differing}: {names}"

@@ -41,7 +41,7 @@ from memeval.runs.forecast.sampling import (
 from memeval.runs.forecast.totals import CallSums, Estimate, RoleTotal, line_of
 from memeval.runs.plan import Plan
 from memeval.runs.units import Units
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 MAX_QUESTIONS, MAX_REPEATS = 3_000, 60
 """A sweep with at most this many open questions and repeats is composed completely."""
@@ -324,8 +324,8 @@ class Estimator:
 
         if self._failed:
             basis.append(
-                f"{self._failed} answers could not be simulated: the calls that depend on them "
-                "are not counted"
+                f"{counted(self._failed, 'answer')} could not be simulated: the calls that "
+                "depend on them are not counted"
             )
 
         return basis

@@ -15,7 +15,7 @@ from memeval.errors import ModelError
 from memeval.llm.reply.body import TokenCount
 from memeval.records import Finite, MemoryChunk, Query, Retrieved, Role, Usage
 from memeval.text.names import text_digest
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 from memeval.text.typed import convert, fault_in
 
 T = TypeVar("T", bound=Struct)
@@ -172,7 +172,7 @@ def read_lost(reply: Json, sent: int) -> int | None:
     """How many of the chunks sent to a service it lost; None if it does not say."""
     lost = read(reply, _Ingested).lost
     if lost is not None and lost > sent:
-        raise WireError(f"lost is {lost:,}, but only {sent:,} chunks were sent")
+        raise WireError(f"lost is {lost:,}, but the request had only {counted(sent, 'chunk')}")
 
     return lost
 
