@@ -113,7 +113,7 @@ def _kind_and_name(what: str | None, kind: str | None, name: str) -> tuple[str, 
         raise UserError(
             f"'{one_line(name)}' is not a package name: start with a to z; then 0 to 9, - and _ "
             "are allowed, too",
-            EXAMPLE,
+            f"for example:  python -m memeval init {kind} my-{kind}",
         )
 
     return kind, name

@@ -192,7 +192,24 @@ def _complete_command(arguments: list[str]) -> bool:
 
     takes_settings = first in COMPLETED or [first, *rest[:1]] == ["judge", "probe"]
     is_other = first.isidentifier() and not takes_settings
-    return line.rpartition(" ")[2].startswith("-") or (bool(rest) and is_other)
+    word = line.rpartition(" ")[2]
+    if word.startswith("-") or (rest and is_other):
+        return True
+
+    before, comma, begun = word.rpartition(",")
+    if comma:
+        _print_options(before, begun)
+
+    return bool(comma)
+
+
+def _print_options(before: str, begun: str) -> None:
+    """Prints the completions of an option after others, such as `system=bm25`; Hydra has none."""
+    from memeval.config.options import available
+
+    for name in available(before.partition("=")[0]):
+        if name.startswith(begun):
+            print(f"{before},{name}")
 
 
 def _for_hydra(words: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-from memeval.errors import UserError
+from memeval.errors import UserError, unknown
 from memeval.text.redaction import redacted_in
 from memeval.text.shown import in_shell, one_line
 
@@ -16,6 +16,10 @@ RUN = "run RUN  key or its beginning, name or MLflow run id"
 LAST = "--last N:int  the newest N runs that match"
 CONFIG_DIR = "--config-dir FOLDER  folder with your own options"
 """Arguments that several commands have."""
+_NO_CHOICE = re.compile(
+    r"argument (?P<argument>\S+): invalid choice: '(?P<given>.*)' \(choose from (?P<choices>.*)\)"
+)
+"""Matches argparse's message for a value that is not among the choices of an argument."""
 _NAMES = re.compile(r"(?P<names>(?:-\w )?[\w-]+)(?P<mark>[?*+!|]?)(?: (?P<value>.+))?")
 
 
@@ -65,10 +69,13 @@ class Parser(argparse.ArgumentParser):
             add(*names, help=text.strip() or None, **settings)
 
     def error(self, message: str) -> NoReturn:
-        raise UserError(
-            f"{self.prog.removeprefix('python -m memeval ')}: {message}",
-            " ".join(self.format_usage().split()),
-        )
+        command = self.prog.removeprefix("python -m memeval ")
+        usage = " ".join(self.format_usage().split())
+        if match := _NO_CHOICE.fullmatch(message):
+            kind = f"{match['argument']} of {command}"
+            raise unknown(kind, match["given"], re.findall(r"[\w-]+", match["choices"]), usage)
+
+        raise UserError(f"{command}: {message}", usage)
 
 
 def _split(usage: str) -> tuple[str, str]:

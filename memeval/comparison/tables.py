@@ -183,7 +183,7 @@ def align(rows: Cells) -> list[str]:
 
     lines = []
     for number, row in enumerate(rows):
-        name = textwrap.wrap(row[0], widths[0], break_on_hyphens=False) or [""]
+        name = _wrap_name(row[0], widths[0])
         columns = [name, *(cell.split("\n") for cell in row[1:])]
         height = max(map(len, columns))
         for column in columns:
@@ -199,6 +199,15 @@ def align(rows: Cells) -> list[str]:
             lines.append("  ".join([first.ljust(widths[0]), *right]).rstrip())
 
     return lines
+
+
+def _wrap_name(name: str, width: int) -> list[str]:
+    """A name in lines, at least one; a setting that is longer than a line ends after its `=`."""
+    if max(map(len, name.split()), default=0) <= width:
+        return textwrap.wrap(name, width, break_on_hyphens=False) or [""]
+
+    lines = textwrap.wrap(name.replace("=", "= "), width, break_on_hyphens=False)
+    return [line.replace("= ", "=") for line in lines]
 
 
 def _width(cell: str) -> int:

@@ -162,6 +162,10 @@ def test_invalid_arguments_are_refused(words: list[str], message: str, tmp_path:
     assert not (tmp_path / words[-1]).exists()
 
 
+def test_example_after_an_invalid_name_is_of_the_same_kind(tmp_path: Path) -> None:
+    assert "init board my-board" in memeval(tmp_path, "init", "board", "a/b").err
+
+
 def test_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
     completed(tmp_path, "init", "my-memory", "--kind", "judge")
     before = (tmp_path / "my-memory" / "README.md").read_text(encoding="utf-8")

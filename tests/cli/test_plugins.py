@@ -324,6 +324,7 @@ def test_completion_lists_options_of_packages(site: Path, tmp_path: Path) -> Non
         ("gate --baseline b.json system=echo", {"system=echo_five", "system=echo_last"}),
         ("judge probe judge=keyw", {"judge=keyword"}),
         ("judge calibrate judge=keyw", set()),
+        ("-m system=rag,echo", {"system=rag,echo_five", "system=rag,echo_last"}),
         ("system=rag --fre", set()),
         ("list system=echo", set()),
         ("lits system=echo", set()),

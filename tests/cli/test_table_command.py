@@ -84,7 +84,7 @@ def test_recorded_answers_have_their_recorded_figures(tmp_path: Path, data_dir: 
     [
         ((), "table needs runs"),
         (("dataset=demo",), "no finished runs in"),
-        (("--format", "word"), "invalid choice: 'word'"),
+        (("--format", "word"), "unknown --format of table 'word'. Available: csv"),
         (("--format", "csv", "--label", "tab:a"), "--format csv has no place for --label"),
         (("--format", "csv", "--caption", "A"), "--format csv has no place for --caption"),
         (("--label", "tab:a"), "--format markdown has no place for --label"),

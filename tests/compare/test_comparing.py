@@ -23,7 +23,7 @@ from memeval.comparison.protocol import reasons_against
 from memeval.comparison.records import Comparison
 from memeval.comparison.scores import read_scores
 from memeval.comparison.sentences import detection_limit, lead_sentences, sentence
-from memeval.comparison.tables import WIDTH, comparison_text, sentences_text
+from memeval.comparison.tables import WIDTH, align, comparison_text, sentences_text
 from memeval.comparison.words import caveats, legend, refusal_lines
 from memeval.errors import UserError
 from memeval.metrics.metric import MS
@@ -317,6 +317,11 @@ def test_runs_whose_replies_named_different_models_say_so(tmp_path: Path) -> Non
     (note,) = caveats(compared(runs))
     assert note.endswith("answer calls for m named different models: m-1 in A, C; m-2 in B.")
     assert not caveats(compared([runs[0], *runs[2:]]))
+
+
+def test_a_long_setting_in_a_name_is_broken_after_its_equals_sign() -> None:
+    lines = align([["run", "x" * 80], ["demo stages=retrieve", "1"]])
+    assert [line.split("  ")[0] for line in lines] == ["run", "demo stages=", "retrieve"]
 
 
 def test_recorded_verdicts_give_no_hint_to_set_a_judge_model(tmp_path: Path) -> None:

@@ -151,13 +151,13 @@ def test_rows_must_have_different_names(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="2 runs are named rag") as error:
         paper_table(runs, ["accuracy"], rows=["system"])
 
-    assert error.value.hints == ("use:  --rows system,top_k",)
+    assert error.value.hints == ("use:  --rows system,top_k (in Python: rows='system,top_k')",)
     assert paper_table(runs, ["accuracy"], rows=["system", "top_k"]).headings == ("system", "top_k")
     with pytest.raises(UserError, match=r"unknown setting 'sistem'\. Did you mean: system\?"):
         paper_table(runs, ["accuracy"], rows=["sistem"])
     with pytest.raises(UserError, match="unknown setting 'qqqq'") as error:
         paper_table(runs, ["accuracy"], rows=["qqqq"])
-    assert error.value.hints == ("for example:  --rows system,top_k",)
+    assert error.value.hints[0].endswith("(in Python: rows='system,top_k')")
 
 
 def test_repeats_and_flags_are_said_once(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ def paper_table(
     paper_columns, comparisons = _columns_named(words, runs, force=force)
     if not paper_columns:
         raise UserError(
-            "the table has no columns: no run has a category", "use:  --columns accuracy"
+            "the table has no columns: no run has a category",
+            "use:  --columns accuracy (in Python: columns='accuracy')",
         )
 
     return PaperTable(
@@ -128,7 +129,12 @@ def _named_rows(
     for name in rows:
         known = set().union(*(summary.params for summary in summaries))
         if name not in known:
-            raise unknown("setting", one_line(name), known, "for example:  --rows system,top_k")
+            raise unknown(
+                "setting",
+                one_line(name),
+                known,
+                "for example:  --rows system,top_k (in Python: rows='system,top_k')",
+            )
 
         headings.append(name.removesuffix(".name"))
         columns.append([one_line(setting_value(summary, name)) for summary in summaries])
@@ -142,7 +148,8 @@ def _named_rows(
             hint = "leave one of them out"
             more = [row for row in differing_settings(summaries) if row not in rows]
             if more:
-                hint = f"use:  --rows {','.join([*rows, more[0]])}"
+                wanted = ",".join([*rows, more[0]])
+                hint = f"use:  --rows {wanted} (in Python: rows='{wanted}')"
 
             raise UserError(f"{times} runs are named {' '.join(row_name)}", hint)
 

@@ -121,7 +121,11 @@ def report_error(error: UserError) -> None:
     """Prints the message on one line, and the hints below it."""
     print(f"memeval: {error.message}", file=sys.stderr)
     for hint in error.hints:
-        print(f"  {hint}", file=sys.stderr)
+        # Other hints have commands to paste.
+        if hint.startswith("usage: "):
+            print(folded(f"  {hint}", sys.stderr), file=sys.stderr)
+        else:
+            print(f"  {hint}", file=sys.stderr)
 
 
 def report_damage(message: str) -> None:
