@@ -280,6 +280,14 @@ def test_reader_and_writer_need_their_settings(
         McpMemory.check_use(read, reader=use[0], writer=use[1])
 
 
+def test_missing_tool_also_names_the_setting_that_keeps_cases_separate() -> None:
+    read = read_settings(McpSettings, {"command": "cat"})
+    with pytest.raises(UserError, match=r"needs system\.store_tool") as raised:
+        McpMemory.check_use(read, reader="tools", writer="chunks")
+
+    assert "system.store_tool=... system.env={MEMORY_FILE:" in raised.value.hints[1]
+
+
 @pytest.mark.slow
 @needs_server
 def test_real_server_has_reading_and_writing_tools(tmp_path: Path) -> None:

@@ -34,6 +34,9 @@ from memeval.systems.tools import Tool, ToolResult, search_tool
 from memeval.text.redaction import strings_in
 from memeval.text.shown import one_line
 
+OWN_FILE = "system.env={MEMORY_FILE: '{case_dir}/memory.json'}"
+"""A setting that keeps cases separate, for hints."""
+
 
 class McpMemory(ServedMemory):
     """Stores chunks with one tool, call by call, and searches for questions with another. The
@@ -53,11 +56,15 @@ class McpMemory(ServedMemory):
 
     @classmethod
     def check_use(cls, settings: Any, *, reader: str, writer: str) -> None:
+        by_tools = TOOLS in (reader, writer)
         for option, is_used in (("store_tool", writer != TOOLS), ("search_tool", reader != TOOLS)):
             if is_used and not getattr(settings, option):
-                raise UserError(f"system=mcp needs system.{option}", EXAMPLE)
+                hints = [EXAMPLE]
+                if by_tools and not settings.names_case:
+                    hints.append(f"or with a file for each case:  system.{option}=... {OWN_FILE}")
 
-        by_tools = TOOLS in (reader, writer)
+                raise UserError(f"system=mcp needs system.{option}", *hints)
+
         if by_tools and settings.url and not settings.namespace_argument:
             raise UserError(
                 "all cases share the server at system.url: a model that calls its tools needs "
@@ -80,7 +87,7 @@ class McpMemory(ServedMemory):
         if by_tools and not apart:
             raise UserError(
                 "system=mcp: memeval can't tell whether cases are kept separate",
-                "give each its own file:  system.env={MEMORY_FILE: '{case_dir}/memory.json'}",
+                f"give each its own file:  {OWN_FILE}",
                 "or let memeval check it:  system.store_tool=... system.search_tool=...",
             )
 
@@ -267,7 +274,7 @@ class McpService(Service):
                 raise UserError(
                     f"{self.name} stores data outside {place}, where the next case would find it",
                     "give each case its own file, with the variable that the server reads:  "
-                    "system.env={MEMORY_FILE: '{case_dir}/memory.json'}",
+                    f"{OWN_FILE}",
                     "or with an option:  system.command='SERVER --file {case_dir}/memory.json'",
                     "or, for a server that has namespaces, {namespace} in store_arguments and "
                     "search_arguments",
