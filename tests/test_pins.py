@@ -25,7 +25,7 @@ def test_the_fallback_uv_is_pinned() -> None:
 
 def test_actions_are_pinned_by_commit_and_checkouts_keep_no_token() -> None:
     pages = [*ROOT.glob(".github/**/*.yml"), ROOT / "action.yml", *ROOT.glob("docs/**/*.md")]
-    pages += [*ROOT.glob("recipes/**/*.*"), *ROOT.glob("memeval/**/*.yml"), ROOT / "README.md"]
+    pages += [*ROOT.glob("recipes/**/*.*"), *ROOT.glob("memeval/**/*.yml*"), ROOT / "README.md"]
     used = []
     for page in pages:
         lines = page.read_text(encoding="utf-8", errors="replace").splitlines()
