@@ -91,10 +91,11 @@ def probe_lines(result: ProbeResult) -> Iterator[str]:
             break
 
     if result.calls:
-        yield (
-            f"model calls: {result.calls:,}, {result.cached:,} of them from the cache; "
-            f"cost $ {dollars(result.cost_usd)}"
-        )
+        calls = f"model calls: {result.calls:,}"
+        if result.cached:
+            calls += f", {result.cached:,} of them from the cache"
+
+        yield f"{calls}; cost $ {dollars(result.cost_usd)}"
 
 
 def flip_lines(flips: Sequence[FlipRate]) -> Iterator[str]:
