@@ -203,6 +203,10 @@ def test_day_and_month_of_whatsapp_may_need_the_date_format(tmp_path: Path) -> N
 
     date_format = refused.value.hints[0].split("'")[3]
     assert date_format == "%m/%d/%y %H:%M"
+    with pytest.raises(UserError, match="no time matches --date-format; one is") as refused:
+        imported(tmp_path, path, "--date-format", "%m/%d/%y")
+
+    assert "such as '%d/%m/%Y %H:%M'" in refused.value.hints[0]
     ((first, _),) = imported(tmp_path, path, "--date-format", date_format)["chat"]
     assert first[0] == "2024-05-06T09:30:00"
 

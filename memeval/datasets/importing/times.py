@@ -55,7 +55,10 @@ def format_of(values: Iterable[str], location: str, date_format: str | None = No
         if all(map(iso_time, texts)):
             return None
 
-        raise UserError(f"{location}: no time matches --date-format; one is {quoted(texts[0])}")
+        raise UserError(
+            f"{location}: no time matches --date-format; one is {quoted(texts[0])}",
+            "give the format of the whole time, such as '%d/%m/%Y %H:%M'",
+        )
 
     dates = list(filter(None, map(DAY_AND_MONTH.fullmatch, texts)))
     if not dates or 2 * len(dates) < len(texts):
