@@ -211,6 +211,12 @@ def test_table_is_named_with_the_command_that_imports_it(tmp_path: Path) -> None
     assert refused.value.hints == (f"make one:  {command}",)
 
 
+def test_missing_file_is_not_called_one_to_import(tmp_path: Path) -> None:
+    for name in ("mine.jsn", "turns.csv"):
+        with pytest.raises(UserError, match=f"{name} can't be read: No such file or directory"):
+            data(["check", str(tmp_path / name)])
+
+
 def test_duplicate_field_is_refused(tmp_path: Path) -> None:
     line = json.dumps(case()).replace('"question":', '"question": "Who?", "question":')
     with pytest.raises(UserError, match="an object has a duplicate field 'question'"):

@@ -188,7 +188,8 @@ class OwnReader(Struct, dict=True):
 
     def values(self) -> Iterator[tuple[str, Any]]:
         """Each case with its place in the file."""
-        if not self.path.is_file() or self.path.suffix.lower() in EXPORTS:
+        is_export = not self.path.is_file() or self.path.suffix.lower() in EXPORTS
+        if is_export and self.path.exists():
             raise UserError(
                 f"{self.path} is not a file of dataset=json.",
                 f"make one:  python -m memeval data import {in_shell(self.path)} --into FILE.json",
