@@ -17,7 +17,7 @@ from memeval.text.shown import counted, one_line, some_of
 
 MAX_PAIRS = 8
 RAW_VERDICTS = (
-    "Differences, their intervals and p are based on the raw verdicts, without that correction."
+    "Differences, their intervals and p are based on the raw verdicts, not on corrected accuracies."
 )
 INDEPENDENT = (
     "*: the MDE uses the error of independent questions, which is larger here than the clustered "

@@ -261,7 +261,7 @@ def test_the_corrected_accuracy_is_shown_beside_the_raw_one(home: Path, command:
     assert f"corrected for its judge's error: {shown} (PPI++, from 10 labels of" in compared
 
     # Differences are not corrected, and every format says so.
-    assert "Differences, their intervals and p are based on the raw verdicts" in compared
+    assert "based on the raw verdicts, not on corrected accuracies" in compared
     (html,) = home.glob("outputs/comparisons/*/comparison.html")
     assert "based on the raw verdicts" in html.read_text(encoding="utf-8")
     content = json.loads(html.with_suffix(".json").read_text(encoding="utf-8"))
