@@ -48,7 +48,12 @@ def check_types(function: Callable[P, T]) -> Callable[P, T]:
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         if "settings" in signature.parameters:
             check_names(function, kwargs)
-        for name, given in signature.bind(*args, **kwargs).arguments.items():
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{function.__name__}() {error}") from None
+
+        for name, given in bound.arguments.items():
             parameter = signature.parameters[name]
             kinds = _kinds(parameter.annotation, function.__globals__)
             is_several = parameter.kind is inspect.Parameter.VAR_POSITIONAL

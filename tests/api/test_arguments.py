@@ -109,5 +109,5 @@ def test_valid_arguments_are_passed_on(run: typed_memeval.Run) -> None:
     assert memeval.load_runs(since=pd.Timestamp.now() - pd.Timedelta(days=1))[0].key == run.key
     columns = pd.Series(["accuracy", "f1"])
     assert run.table(columns).text() == run.table(["accuracy", "f1"]).text()
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colums'"):
+    with pytest.raises(TypeError, match=r"^table\(\) got an unexpected keyword argument 'colums'"):
         memeval.table(run, colums="accuracy")
