@@ -304,6 +304,7 @@ MISTAKES = [
     mistake("data import {sound.json} --into .", ". already exists", way_out="another file"),
     mistake("run system=bm25 ./rag", "'./rag' can't be read as group=option", way_out="--help"),
     mistake("--config-dir . plan system=bm25", "'plan' can't be read", way_out="memeval plan ..."),
+    mistake("top_k= 5", "'5' can't be read", way_out="leave out spaces around ="),
     mistake("dataset.path=~/a.json", "can't be read", way_out="dataset.path=$HOME/a.json"),
     mistake("note=a,", "'note=a,' can't be read", way_out="\"note='a,'\""),
     mistake(

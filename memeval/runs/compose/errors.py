@@ -109,8 +109,9 @@ def _unparsed_error(word: str) -> UserError:
         "\"prompt.file='a=b.txt'\""
     ]
     if not equals:
-        hint = f"if it is a command, put it first:  python -m memeval {word} ..."
-        hints = [hint, HELP] if word.isidentifier() else [HELP]
+        hints = ["leave out spaces around = and after commas:  top_k=5,10", HELP]
+        if word.isidentifier():
+            hints.insert(0, f"if it is a command, put it first:  python -m memeval {word} ...")
     elif value.startswith("~/"):
         hints = [f"the shell does not replace ~ there:  {key}=$HOME{value[1:]}"]
     elif "'" not in value:
