@@ -5,6 +5,7 @@ name in it leads out of the target folder.
 import hashlib
 import json
 import os
+import shutil
 import struct
 import zipfile
 import zlib
@@ -277,7 +278,7 @@ def _lay_out(path: Path, raw: Path, folder: Path, key: str) -> Run:
     run_folder = folder / "runs" / key
     make_folder(run_folder)
     for name in (RUN_FILE, CONFIG_FILE, RECORDS_FILE):
-        os.link(raw / entry_of(key, name), run_folder / name)
+        _link(raw / entry_of(key, name), run_folder / name)
 
     try:
         if (run_folder / RUN_FILE).stat().st_size > form.LARGEST_SMALL:
@@ -306,9 +307,17 @@ def _lay_out(path: Path, raw: Path, folder: Path, key: str) -> Run:
         texts = texts_file(file)
         # One file for all: a reference is the digest of its text.
         if not texts.exists():
-            os.link(raw / form.TEXTS, texts)
+            _link(raw / form.TEXTS, texts)
 
     return Run(run_folder, summary)
+
+
+def _link(file: Path, target: Path) -> None:
+    """Gives a file a second name, or copies it on a file system without hard links."""
+    try:
+        os.link(file, target)
+    except OSError:
+        shutil.copyfile(file, target)
 
 
 def _check_config(content: bytes) -> None:

@@ -1183,6 +1183,16 @@ def test_registration_is_compared_with_the_packed_runs(
     assert run_command(["pack", *keys, "--register", str(file), "-o", str(path)]) == 2
 
 
+def test_package_is_verified_on_a_file_system_without_hard_links(
+    packed: Packed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(file: Path, target: Path) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM), file)
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert not any(level.problems for level in verify_package(packed.path))
+
+
 def test_a_full_disk_is_not_a_problem_of_the_package(
     packed: Packed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
