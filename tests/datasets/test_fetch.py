@@ -489,6 +489,19 @@ def test_part_that_can_only_be_read_is_replaced(
     assert server[0].ranges == [None]
 
 
+def test_mount_that_shows_files_as_another_users_is_no_obstacle(
+    server: tuple[Server, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = tmp_path / "toy/file.bin.part"
+    part.parent.mkdir()
+    part.write_bytes(BODY[:1000])
+    # As exFAT and SMB do, which know no owners.
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    assert fetch(info_for(server[1]), tmp_path).read_bytes() == BODY
+    assert server[0].ranges == [None], "what another user may have written is not continued"
+
+
 @pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
 def test_links_in_the_target_are_not_followed(
     server: tuple[Server, str], tmp_path: Path, link: Callable[[Path, Path], None]

@@ -75,33 +75,43 @@ def _open_locked(path: Path) -> int:
     Links and other users' files are never used, but replaced if permitted: a prepared folder can't
     make a download overwrite another file, and no other user can change a file after its check.
     """
-    # Without O_NONBLOCK, a named pipe would block forever.
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     while True:
         if path.is_symlink():
             path.unlink(missing_ok=True)
 
-        try:
-            file, is_ours = os.open(path, flags, 0o644), True
-        except PermissionError:
-            if not path.exists():
-                raise
-
-            # Reading is enough to lock another user's file.
-            file, is_ours = os.open(path, flags & ~(os.O_RDWR | os.O_CREAT)), False
-
+        file, is_ours = _open(path)
         _lock(file, path)
         status = os.fstat(file)
         is_plain = stat.S_ISREG(status.st_mode) and status.st_nlink <= 1
         with suppress(FileNotFoundError):
             # While this process waited, the file may have become the target.
             if os.path.samestat(status, path.stat(follow_symlinks=False)):
-                if is_plain and is_ours and status.st_uid == os.geteuid():
+                if is_plain and is_ours:
                     return file
 
                 path.unlink()
 
         os.close(file)
+
+
+def _open(path: Path) -> tuple[int, bool]:
+    """A descriptor of the file, which is created if missing, and whether it is this user's."""
+    # Without O_NONBLOCK, a named pipe would block forever.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    with suppress(FileExistsError, PermissionError):
+        # Ours, even if the mount shows all files as another user's.
+        return os.open(path, flags | os.O_EXCL, 0o644), True
+
+    try:
+        file = os.open(path, flags, 0o644)
+    except PermissionError:
+        if not path.exists():
+            raise
+
+        # Reading is enough to lock another user's file.
+        return os.open(path, flags & ~(os.O_RDWR | os.O_CREAT)), False
+
+    return file, os.fstat(file).st_uid == os.geteuid()
 
 
 def _lock(file: int, path: Path) -> None:
