@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -65,4 +68,29 @@ def test_lock_can_be_taken_again_after_a_write(tmp_path: Path) -> None:
         pass
 
     with pytest.raises(UserError, match="can't be read"), lock_file(tmp_path / "missing"):
+        pass
+
+
+def test_file_on_nfs_can_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lock_by_nfs(descriptor: int, operation: int) -> None:
+        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    monkeypatch.setattr(fcntl, "flock", lock_by_nfs)
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps(CASE), encoding="utf-8")
+    with lock_file(path):
+        OwnDocument.read(path).write()
+
+
+def test_file_system_without_locks_is_a_mistake_and_not_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps(CASE), encoding="utf-8")
+    with pytest.raises(UserError, match=r"own.json can't be read: No locks"), lock_file(path):
         pass

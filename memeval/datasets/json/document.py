@@ -131,16 +131,21 @@ def dropped_counts(header: Mapping[str, Any]) -> Counter[str]:
 def lock_file(path: Path) -> Iterator[None]:
     """Waits until no other process changes a file, and makes others wait.
 
-    Raises `UserError` if the file can't be opened.
+    Raises `UserError` if the file can't be opened or locked.
     """
+    # NFS locks a file only if it is open for writing.
+    flags = os.O_CLOEXEC | (os.O_RDWR if os.access(path, os.W_OK) else os.O_RDONLY)
     while True:
         with reading(path, end="."):
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(path, flags)
 
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # While this process waited, a new file may have taken the name.
-            if os.fstat(descriptor).st_ino == path.stat().st_ino:
+            with reading(path, end="."):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                # While this process waited, a new file may have taken the name.
+                is_current = os.fstat(descriptor).st_ino == path.stat().st_ino
+
+            if is_current:
                 yield
                 return
         finally:
