@@ -71,7 +71,8 @@ class Transfer(Struct, frozen=True):
                 return True
 
             raise WorldError(f"{url} returned {error.code} {one_line(error.reason)}.") from error
-        except (OSError, HTTPException) as error:
+        # ValueError: the server redirects to something that is not a URL.
+        except (OSError, HTTPException, ValueError) as error:
             raise WorldError(
                 f"{unreachable(url, error)} You can also download the file by hand, to "
                 f"{self.part.target}"
@@ -87,6 +88,13 @@ class Transfer(Struct, frozen=True):
 
             # A server that ignores Range sends the whole file with status 200.
             if response.status != 206:
+                # So does the login page of a network, which must not replace hours of work.
+                if done and response.headers.get_content_type() == "text/html":
+                    raise WorldError(
+                        f"{url} returned a web page instead of the file. What has arrived before "
+                        f"is kept: {self.part.path}"
+                    )
+
                 done = 0
 
             # Needed even if nothing is cut: it sets the position for writing.

@@ -555,6 +555,30 @@ def test_redirect_to_another_host_sends_only_harmless_headers(
     assert moved is not None and set(moved.headers) == {"User-agent"}
 
 
+@pytest.mark.parametrize("target", ["http://[bad/x", f"http://{'a' * 64}.test/x"])
+def test_redirect_to_something_that_is_not_a_url_is_one_line(
+    odd: Any, tmp_path: Path, target: str
+) -> None:
+    with pytest.raises(WorldError, match="can't be reached"):
+        fetch(info_for(odd(redirecting(target)).url), tmp_path)
+
+
+def test_login_page_does_not_replace_what_has_arrived(odd: Any, tmp_path: Path) -> None:
+    def log_in(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/html; charset=utf-8")
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    part = tmp_path / "toy/file.bin.part"
+    part.parent.mkdir()
+    part.write_bytes(BODY[:1000])
+    with pytest.raises(WorldError, match=r"returned a web page .*file\.bin\.part"):
+        fetch(info_for(odd(log_in).url), tmp_path)
+
+    assert part.read_bytes() == BODY[:1000]
+
+
 @pytest.mark.parametrize(
     "target", ["http://other.test/x", "ftp://other.test/x", "file:///etc/passwd"]
 )
