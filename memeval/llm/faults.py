@@ -29,7 +29,7 @@ class FaultKind(Enum):
     UNSOUND = auto()
     """A reply without the requested content; other calls may succeed."""
     UNREACHABLE = auto()
-    """Nothing listens there, or the host is unknown; an outage if it has answered before."""
+    """Nothing listens there, no such host, or TLS fails; an outage if it has answered before."""
     DEAD = auto()
     """The URL, the key or the model is wrong, or the quota is used up."""
     REFUSED = auto()
@@ -302,8 +302,9 @@ def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
         # aiohttp's own error of this type only wraps the one that has the message.
         wrapped = getattr(cause, "certificate_error", cause)
         reason = getattr(wrapped, "verify_message", None) or "it can't be verified"
+        # A certificate may expire, or be exchanged, during a run.
         message = f"TLS: the certificate of {host} was refused: {one_line(reason)}"
-        return Setback(message, FaultKind.DEAD)
+        return Setback(message, FaultKind.UNREACHABLE)
 
     # Before `SSLError`, whose subclasses they are: a broken connection is not a certificate error.
     if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
@@ -312,7 +313,7 @@ def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
     if isinstance(cause, ssl.SSLError):
         reason = (getattr(cause, "reason", None) or str(cause)).replace("_", " ").lower()
         message = f"TLS: no secure connection to {host}: {one_line(reason)}"
-        return Setback(message, FaultKind.DEAD)
+        return Setback(message, FaultKind.UNREACHABLE)
 
     return None
 

@@ -636,9 +636,9 @@ def chained(inner: BaseException) -> BaseException:
         (
             ssl.SSLCertVerificationError(1, "certificate verify failed"),
             "TLS: the certificate of h was refused",
-            False,
+            True,
         ),
-        (ssl.SSLError(1, "wrong version number"), "TLS: no secure connection to h", False),
+        (ssl.SSLError(1, "wrong version number"), "TLS: no secure connection to h", True),
         (ssl.SSLEOFError(8, "eof"), "connection reset during the TLS handshake", True),
         (OSError(101, "Network is unreachable"), "connection failed: Network is unreachable", True),
     ],
