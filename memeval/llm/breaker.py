@@ -20,7 +20,7 @@ from memeval.errors import ModelError, StorageError, UserError, WorldError
 from memeval.llm.disk import Disk
 from memeval.llm.faults import FaultKind, Setback, connection_setback
 from memeval.llm.in_flight import finish_or_cancel, in_flight
-from memeval.llm.transport import proxy_of
+from memeval.llm.transport import PROXY_HINT, proxy_of
 from memeval.text.shown import counted, one_line
 
 T = TypeVar("T")
@@ -237,7 +237,7 @@ def _way_out(setback: Setback, option: str, role: str) -> str:
         return f"check the model and the URL (most end in /v1):  {role}.model=… {option}=…"
 
     if "the proxy " in setback.message:
-        return "check the environment's proxy:  http_proxy, https_proxy, all_proxy, no_proxy"
+        return PROXY_HINT
 
     # Nothing is left to pay with, or the quota is used up, which may come under any status.
     if setback.status is not None and setback.status >= 400:

@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from memeval.errors import UserError
 from memeval.llm.exchange import timed_socket
 from memeval.results.files import reading
+from memeval.text.redaction import without_userinfo
+from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
 MAX_ERROR_BYTES = 2**20
 """Maximum bytes of a refusal's body that are read; the rest is dropped."""
+PROXY_HINT = "check the environment's proxy:  http_proxy, https_proxy, all_proxy, no_proxy"
 KEPT_ALIVE_S = 5.0
 """Seconds that an idle connection is kept open: many servers close theirs soon after."""
 LATE_S, GRACE_S = 0.1, 1.0
@@ -47,6 +51,8 @@ class Transport:
         replaced = {name.lower() for name in headers}
         self._headers = {name: defaults[name] for name in defaults if name.lower() not in replaced}
         self._headers |= headers
+        # Before the connector, which would otherwise have to be closed.
+        self._proxy, self._to_proxy = proxy_of(address)
         scheme = urlsplit(address).scheme
         trusted = _trusted() if scheme == "https" else True
         connector = TCPConnector(
@@ -62,7 +68,6 @@ class Transport:
             # The caller limits the time of the whole try.
             timeout=ClientTimeout(total=None, sock_connect=None),
         )
-        self._proxy, self._to_proxy = proxy_of(address)
         self.plain_proxy = None if scheme == "https" else self._proxy
         """The proxy that reads requests and may reply in the endpoint's place."""
         # With TLS, the proxy can't read the headers; without TLS, it reads all of them.
@@ -116,7 +121,10 @@ class Transport:
 
 
 def proxy_of(address: str) -> tuple[str | None, dict[str, str]]:
-    """The environment's proxy for a URL, and its header, without `.netrc`'s passwords."""
+    """The environment's proxy for a URL, and its header, without `.netrc`'s passwords.
+
+    Raises `UserError` if the environment's proxy is not a URL.
+    """
     from aiohttp import encode_basic_auth
 
     target, proxies = urlsplit(address), getproxies()
@@ -127,7 +135,13 @@ def proxy_of(address: str) -> tuple[str | None, dict[str, str]]:
     if "://" not in proxy_address:
         proxy_address = f"http://{proxy_address}"
 
-    proxy = urlsplit(proxy_address)
+    try:
+        proxy = urlsplit(proxy_address)
+        _ = proxy.port  # checked only when it is read
+    except ValueError as error:
+        shown = one_line(without_userinfo(proxy_address), 80)
+        raise UserError(f"the environment's proxy {shown} is not a URL", PROXY_HINT) from error
+
     if proxy.username is None:
         return proxy.geturl(), {}
 

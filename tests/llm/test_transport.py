@@ -204,6 +204,17 @@ def test_proxy_of_an_https_endpoint_does_not_get_the_key(
     assert headers["proxy-authorization"] == "Basic bWU6cEBzcw=="
 
 
+@pytest.mark.parametrize("proxy", ["http://me:secret@[bad", "http://me:secret/1@h.test:80"])
+def test_proxy_that_is_not_a_url_is_named_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("https_proxy", proxy)
+    with pytest.raises(UserError, match=r"proxy http://\S+ is not a URL") as error:
+        Transport("https://api.example/v1", api_key="", headers={})
+
+    assert "secret" not in str(error.value)
+
+
 @EITHER
 def test_url_excluded_by_no_proxy_is_called_directly(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch, kind: type[Transport]
