@@ -14,7 +14,7 @@ from forking import run_command_line
 
 from memeval.process import started
 from memeval.process.leftovers import OLD_S, owner, sweep, sweep_temporary, temporary_name
-from memeval.results.files import temporary_folder
+from memeval.results.files import temporary_folder, write_atomically
 
 
 @pytest.fixture
@@ -105,3 +105,15 @@ def test_run_removes_leftovers_of_killed_runs(tmp_path: Path, dead: str) -> None
     done = run_command_line(words, env=environ)
     assert done.returncode == 0, done.stderr
     assert not left.exists()
+
+
+def test_file_that_a_killed_process_left_beside_its_target_is_removed_by_the_next_write(
+    tmp_path: Path, dead: str
+) -> None:
+    left = tmp_path / f".{dead}.abcd1234.tmp"
+    other = tmp_path / f".{owner()}.abcd1234.tmp"
+    for path in (left, other):
+        path.write_text("half", encoding="utf-8")
+
+    write_atomically(tmp_path / "own.json", "{}")
+    assert not left.exists() and other.exists()

@@ -189,7 +189,8 @@ def folder_beside(path: Path) -> TemporaryDirectory[str]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Writes a whole file or leaves the old one: temporary name, flush to disk, rename.
+    """Writes a whole file or leaves the old one: temporary name, flush to disk, rename. The next
+    write there removes the temporary files of killed processes.
 
     Only its owner may read it. A device or a pipe is written to: as root, a file would replace it.
     """
@@ -197,6 +198,7 @@ def write_atomically(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
         return
 
+    sweep_beside(path)
     descriptor, name = mkstemp(prefix=f".{owner()}.", suffix=".tmp", dir=path.parent)
     temporary = Path(name)
     try:
