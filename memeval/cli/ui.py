@@ -114,6 +114,8 @@ def serve(host: str, port: int, store: TrackingStore, root: Path, *, opens: bool
         except KeyboardInterrupt:
             print("\nMLflow's page is closed.")
             return 0
+        except requests.RequestException as error:
+            raise WorldError(f"MLflow's server does not answer; see its log: {log}") from error
         finally:
             end(process)
             writer.join(5)
@@ -200,8 +202,8 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
                 f"MLflow's server did not start (status {process.returncode}); see its log: {log}"
             )
 
-        with suppress(requests.RequestException):
-            if requests.get(f"{page}/health", timeout=2).ok:
+        with suppress(requests.RequestException), local_session() as session:
+            if session.get(f"{page}/health", timeout=2).ok:
                 return
 
         time.sleep(0.2)
@@ -209,6 +211,19 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
     raise WorldError(
         f"MLflow's server did not answer within {STARTING_S:.0f} s; see its log: {log}"
     )
+
+
+def local_session() -> requests.Session:
+    """A session that uses no proxy of the environment: the server is on this machine."""
+    session = requests.Session()
+    session.trust_env = False
+    return session
+
+
+def ask(url: str, content: dict[str, Any]) -> Any:
+    """The reply of MLflow's server, from JSON. Raises `requests.RequestException`."""
+    with local_session() as session:
+        return session.post(url, json=content, timeout=30).json()
 
 
 def experiments(page: str) -> list[tuple[str, str]]:
@@ -219,14 +234,14 @@ def experiments(page: str) -> list[tuple[str, str]]:
     from memeval.tracking.view import VIEW
 
     api = f"{page}/api/2.0/mlflow"
-    reply = requests.post(f"{api}/experiments/search", json={"max_results": 100}, timeout=30).json()
+    reply = ask(f"{api}/experiments/search", {"max_results": 100})
     rows = [row for row in reply.get("experiments", []) if row["name"] != "Default"]
     newest: Any = {
         "experiment_ids": [row["experiment_id"] for row in rows],
         "order_by": ["attributes.start_time DESC"],
         "max_results": 1,
     }
-    runs = requests.post(f"{api}/runs/search", json=newest, timeout=30).json().get("runs", [])
+    runs = ask(f"{api}/runs/search", newest).get("runs", [])
     latest = runs[0]["info"]["experiment_id"] if runs else None
     # MLflow sorts experiments by their creation.
     rows.sort(key=lambda row: row["experiment_id"] != latest)

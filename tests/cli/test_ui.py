@@ -18,19 +18,20 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from doubles.loopback import Request, ServiceDouble
 from ports import free_port
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
 from sample_runs import summary, write_folder
 
-from memeval.cli.ui import experiments, ui
+from memeval.cli.ui import experiments, serve, ui, wait_for
 from memeval.config.filing import Filing
 from memeval.errors import UserError, WorldError
 from memeval.results import RunSummary, read_tracked
 from memeval.runs.publish.publisher import Publisher
 from memeval.tracking.payload import rounded_figures
-from memeval.tracking.store import locate
+from memeval.tracking.store import TrackingStore, locate
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -325,9 +326,40 @@ def test_public_host_is_warned_about_before_the_server_starts(
 def test_the_experiment_of_the_latest_run_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     created = [{"experiment_id": number, "name": f"data {number}"} for number in ("3", "2", "1")]
 
-    def post(url: str, json: Any, timeout: float) -> SimpleNamespace:
+    def post(_: Any, url: str, json: Any, timeout: float) -> SimpleNamespace:
         runs = {"runs": [{"info": {"experiment_id": "2"}}]}
         return SimpleNamespace(json=lambda: runs if "/runs/" in url else {"experiments": created})
 
-    monkeypatch.setattr("requests.post", post)
+    monkeypatch.setattr("requests.Session.post", post)
     assert [name for name, _ in experiments("page")] == ["data 2", "data 3", "data 1"]
+
+
+class EmptyPage(ServiceDouble):
+    def answer(self, request: Request) -> tuple[int, Any]:
+        return 200, {}
+
+
+def test_proxy_of_the_environment_is_not_asked_for_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setattr("memeval.cli.ui.STARTING_S", 1.0)
+    starting: Any = SimpleNamespace(poll=lambda: None)
+    with EmptyPage() as page:
+        wait_for(page.address, starting, tmp_path / "log")
+        assert experiments(page.address) == []
+
+
+def test_server_that_ends_while_its_page_is_shown_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = free_port()
+    monkeypatch.setattr("memeval.cli.ui.wait_for", lambda *_: None)
+    monkeypatch.setattr("memeval.cli.ui.server_command", lambda *_: [sys.executable, "-c", ""])
+    store = TrackingStore("sqlite://", None, is_default=True)
+    with pytest.raises(WorldError, match="does not answer; see its log"):
+        serve("127.0.0.1", port, store, tmp_path, opens=False)
