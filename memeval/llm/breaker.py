@@ -263,9 +263,12 @@ async def try_connection(address: str, timeout_s: float = CONNECT_S) -> Setback 
         return Setback(f"the proxy {one_line(proxy, 80)} is not an HTTP proxy", FaultKind.DEAD)
 
     try:
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(timeout_s) as deadline:
             _, writer = await asyncio.open_connection(host, port)
-    except (OSError, TimeoutError, ValueError) as error:
+    except (OSError, ValueError) as error:
+        if deadline.expired():
+            return Setback(f"no connection within {timeout_s:g} s", FaultKind.DOWN)
+
         return connection_setback(error, host)
 
     writer.close()

@@ -14,7 +14,7 @@ from doubles.faults import Faults
 from doubles.loopback import LoopbackServer, Request, send
 
 from memeval.errors import ModelError, UserError, WorldError
-from memeval.llm.breaker import CONTINUES, Breaker
+from memeval.llm.breaker import CONTINUES, Breaker, try_connection
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 from memeval.llm.faults import FaultKind, Setback
 
@@ -97,6 +97,17 @@ def test_temporary_failure_of_the_first_connection_is_left_to_the_calls(
     with ScriptedEndpoint() as endpoint:
         failed, _ = kept(endpoint.base_url, calls=3)
         assert failed == 0 and endpoint.count() == 3
+
+
+def test_a_connection_that_is_never_made_names_its_time_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def never(host: str, port: int) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio, "open_connection", never)
+    setback = run_loop(try_connection("http://localhost:1", timeout_s=0.01))
+    assert setback == Setback("no connection within 0.01 s", FaultKind.DOWN)
 
 
 class RefusingProxy(LoopbackServer):
