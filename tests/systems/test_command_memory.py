@@ -85,6 +85,26 @@ Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'mem' imported from /srv/serve
 
 Node.js v20.20.2
 """
+MISSING_MODULE = """Error: Cannot find module 'mem'
+Require stack:
+- /srv/store.js
+    at Module.require (node:internal/modules/cjs/loader:1289:19) {
+  code: 'MODULE_NOT_FOUND',
+  requireStack: [
+    '/srv/store.js'
+  ]
+}
+
+Node.js v20.20.2
+"""
+MISSING_ADDON = """Error: Could not locate the bindings file. Tried:
+ → /srv/build/sqlite3.node
+    at bindings (/srv/bindings.js:126:9) {
+  tries: [
+    '/srv/build/sqlite3.node'
+  ]
+}
+"""
 PYDANTIC = """pydantic_core._pydantic_core.ValidationError: 1 validation error for EmbeddingSettings
   Value error, EMBED_API_BASE is required [type=value_error, input_value={}, input_type=dict]
     For further information visit https://errors.pydantic.dev/2.14/v/value_error
@@ -95,6 +115,8 @@ PYDANTIC = """pydantic_core._pydantic_core.ValidationError: 1 validation error f
     ("stderr", "cause"),
     [
         pytest.param(NODE, "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'mem' ", id="node"),
+        pytest.param(MISSING_MODULE, "Error: Cannot find module 'mem'", id="missing module"),
+        pytest.param(MISSING_ADDON, "Error: Could not locate the bindings file", id="addon"),
         pytest.param(PYDANTIC, "Value error, EMBED_API_BASE is required ", id="pydantic"),
         pytest.param("no key\n(Use `node --trace`)\n\nNode.js v20.20.2\n", "no key", id="thrown"),
         pytest.param("Node.js v20.20.2\n", "Node.js v20.20.2", id="nothing else"),

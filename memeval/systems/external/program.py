@@ -40,7 +40,8 @@ CASE_FIELDS = ("case_dir", "namespace")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 """Names of variables whose values are removed from all output."""
 _AFTER_CAUSE = re.compile(
-    r"Node\.js v\d|\(Use `node|\s*\}|\s+(?:at\s|\[?\w+\]?:\s|For further information visit\s)"
+    r"Node\.js v\d|\(Use `node|Require stack:|- /|\s*[\]}]|"
+    r"\s+(?:at\s|'|→|\[?\w+\]?:\s|For further information visit\s)"
 )
 """Lines that Node and pydantic write after the cause of a crash: stack, properties, version."""
 _FIELD = re.compile(r"\{([a-z_]+)\}")
