@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from command_line import SMALL, completed, memeval
 
+from memeval.pipeline.verify.sound import verify_run
 from memeval.results.files import as_json, sealed
 
 CELL = ("dataset=demo", "system=rag", *SMALL)
@@ -156,6 +157,28 @@ def test_facts_that_contradict_others_are_named(finished: Path, tmp_path: Path) 
         "but contains the run 00": lambda run: run.update(run_key="0" * 16),
     }
     check_all_named(home, first, changes)
+
+
+def test_an_identity_of_another_shape_is_a_problem(finished: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(finished, home)
+    first, _ = folders(home)
+    sound = (first / "run.json").read_bytes()
+    changes: tuple[Callable[[dict[str, Any]], object], ...] = (
+        lambda identity: identity.pop("keys"),
+        lambda identity: identity.update(keys=["a"]),
+        lambda identity: identity["keys"][0].update(answer="../a"),
+        lambda identity: identity.update(inputs=None),
+        lambda identity: identity["inputs"]["digests"].update(answer=None),
+    )
+    for change in changes:
+        (first / "run.json").write_bytes(sound)
+        resealed(first / "run.json", lambda run, change=change: change(run["identity"]))
+        found = [line for line in verify_run(first).problems if "identity is damaged" in line]
+        assert len(found) == 1
+
+    done = memeval(home, "verify", first.name)
+    assert done.status == 1 and "Traceback" not in done.err and "identity is damaged" in done.out
 
 
 def test_records_that_cannot_be_read_are_one_problem(finished: Path, tmp_path: Path) -> None:

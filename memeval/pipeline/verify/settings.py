@@ -133,10 +133,10 @@ def _shipped_system(config: RunConfig) -> type[MemorySystem] | None:
 
 
 def tag_problems(summary: RunSummary) -> Iterator[str]:
-    """Tags and flags of `run.json` that contradict its other members."""
+    """Tags and flags of `run.json` that contradict its other members, if its identity is sound."""
     tags, params = summary.tags, summary.params
     identity, judge = summary.identity, summary.judge
-    inputs = identity.get("inputs", {}).get("digests", {})
+    inputs = identity["inputs"]["digests"]
     expected = {
         "run_key": summary.run_key,
         "command": summary.command,
@@ -155,7 +155,7 @@ def tag_problems(summary: RunSummary) -> Iterator[str]:
     stages = join_digests().keys()
     if identity.keys() != {"version", "inputs", "keys"} or inputs.keys() != stages:
         yield "run.json: its identity has unexpected or missing members"
-    if identity.get("version") != tags.get("version.memeval"):
+    if identity["version"] != tags.get("version.memeval"):
         yield "run.json: its identity and its tags name different versions of memeval"
 
     if any(repeat.keys() != _REPEAT_MEMBERS for repeat in identity["keys"]):

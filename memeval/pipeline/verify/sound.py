@@ -117,7 +117,6 @@ class FolderCheck:
 
         self.name = summary.name
         self._check_members(summary)
-        self.problems += tag_problems(summary)
         self.problems += summary.find_damage(self.folder)
         self.problems += filter(None, [calibration_problem(summary, self.folder)])
         if self.folder.parent.name == "runs" and self.folder.name != summary.run_key:
@@ -224,9 +223,12 @@ class FolderCheck:
         try:
             recorded = list(map(recorded_keys, identity["keys"]))
             inputs, version = IdentityInputs(**identity["inputs"]), identity["version"]
-        except (KeyError, TypeError) as error:
+            read_as(identity["inputs"], IdentityInputs)  # the constructor checks no types
+        except (KeyError, TypeError, ValueError) as error:
             self.problems.append(f"{RUN_FILE}: its identity is damaged ({one_line(error)})")
             return []
+
+        self.problems += tag_problems(summary)
 
         if PACKAGE_TAG in summary.tags:
             self.unchecked.append("it came from a package: verify FILE.memeval compares its key")
