@@ -85,6 +85,22 @@ def test_a_call_that_comes_after_the_stop_is_not_sent() -> None:
     assert asyncio.run(play()) == []
 
 
+def test_work_that_finishes_as_the_budget_ends_keeps_its_result() -> None:
+    async def play() -> str:
+        budget = Budget(SpendingLimits(calls=1))
+
+        async def work() -> str:
+            refused = asyncio.create_task(budget.enter(Amount(calls=2)))
+            await asyncio.sleep(0)
+            refused.cancel()
+            assert budget.is_exhausted
+            return "finished"
+
+        return await budget.run(work())
+
+    assert asyncio.run(play()) == "finished"
+
+
 def test_a_call_is_held_at_its_most_and_booked_at_its_cost() -> None:
     """gpt-4o-mini: 0.15 dollars per million tokens sent, 0.075 cached, 0.60 received."""
     body = {"model": "gpt-4o-mini", "max_tokens": None, "max_completion_tokens": 100}

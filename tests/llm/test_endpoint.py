@@ -684,6 +684,16 @@ def test_every_form_of_retry_after_is_read(headers: dict[str, str], seconds: flo
     assert retry_after(headers, now=1000.0) == (None if seconds is None else pytest.approx(seconds))
 
 
+def test_a_time_without_a_zone_is_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert retry_after({"retry-after": "Thu, 01 Jan 1970 00:20:07"}, now=1000.0) == 207.0
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 def test_retry_after_as_a_unix_timestamp_is_read() -> None:
     assert retry_after({"retry-after": "1763800012"}, now=1763800000.0) == pytest.approx(12.0)
 
