@@ -14,9 +14,9 @@ import pytest
 from command_line import SMALL, completed, memeval
 
 from memeval.pipeline.verify.sound import verify_run
-from memeval.results.files import as_json, sealed
+from memeval.results.files import as_json, file_digest, sealed
 
-CELL = ("dataset=demo", "system=rag", *SMALL)
+CELL = ("dataset=demo", "system=rag", "label=mine", *SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +120,10 @@ def test_figures_edited_with_a_valid_digest_are_found(
         (first / "run.json").write_bytes(sound)
         check_all_named(home, first, dict(some))
 
+    (first / "run.json").write_bytes(sound)
+    resealed(first / "run.json", lambda run: run["categories"].pop())
+    assert "rows of category, not " in " ".join(verify_run(first).problems)
+
 
 def check_all_named(
     home: Path, run: Path, changes: Mapping[str, Callable[[dict[str, Any]], None]]
@@ -141,6 +145,13 @@ def test_facts_that_contradict_others_are_named(finished: Path, tmp_path: Path) 
         "it has unexpected or missing members": lambda run: run.pop("statuses"),
         "the setting top_k is 7, but ": lambda run: run["params"].update(top_k=7),
         "records are with a different seed or top_k": lambda run: None,
+        "the setting seed is missing here or in config.yaml": lambda run: run["params"].pop("seed"),
+        "the label is other, but different in config.yaml": lambda run: run["params"].update(
+            label="other"
+        ),
+        "name different versions of memeval": lambda run: run["tags"].update(
+            {"version.memeval": "0"}
+        ),
         "the tag sample differs from config.yaml": lambda run: run["tags"].update(sample="3"),
         "the name differs from config.yaml": lambda run: run.update(name="another"),
         "don't match its reader": lambda run: run["tags"].update(own_prompt="maybe"),
@@ -179,6 +190,63 @@ def test_an_identity_of_another_shape_is_a_problem(finished: Path, tmp_path: Pat
 
     done = memeval(home, "verify", first.name)
     assert done.status == 1 and "Traceback" not in done.err and "identity is damaged" in done.out
+
+
+def test_edited_records_are_found_though_their_digest_fits(finished: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(finished, home)
+    first, _ = folders(home)
+    records = first / "records.jsonl"
+    rows = records.read_text(encoding="utf-8").splitlines()
+    reordered = dict(reversed(json.loads(rows[1]).items()), more=1)
+    lines = ["[]", json.dumps(reordered), *rows[2:]]
+    records.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    resealed(
+        first / "run.json", lambda run: run["files"].update({"records.jsonl": file_digest(records)})
+    )
+    count = len(rows)
+
+    found = "\n".join(verify_run(first).problems)
+
+    assert "records.jsonl, line 1: not a record" in found
+    assert "records.jsonl: 1 record is not formatted as a run writes them: " in found
+    assert f"records.jsonl has {count - 1} ok, but run.json says {count} ok" in found
+
+
+def test_rows_that_are_missing_or_of_another_key_are_found(finished: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(finished, home)
+    first, _ = folders(home)
+    keys = json.loads((first / "run.json").read_bytes())["identity"]["keys"][0]
+    answers, verdicts = f"answers/{keys['answer']}.jsonl", f"verdicts/{keys['judge']}.jsonl"
+    (home / "outputs" / answers).unlink()
+    path = home / "outputs" / verdicts
+    path.write_bytes(path.read_bytes().partition(b"\n")[2])
+
+    check = verify_run(first)
+
+    assert check.problems[:1] == [f"{answers} is missing"]
+    assert f"{verdicts}: the header of its key is missing" in check.problems
+    assert check.unchecked == []
+
+
+def test_a_run_of_another_version_is_compared_except_for_its_key(
+    finished: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(finished, home)
+    first, _ = folders(home)
+
+    def age(run: dict[str, Any]) -> None:
+        run["identity"]["version"] = run["tags"]["version.memeval"] = "0.9"
+        run["params"]["top_k"] = 7
+
+    resealed(first / "run.json", age)
+    check = verify_run(first)
+    assert [line for line in check.unchecked if line.startswith("made by memeval 0.9: ")]
+    assert not [line for line in check.problems if "config.yaml" in line]
+    resealed(first / "run.json", lambda run: run["metrics"].update(accuracy=0.99))
+    assert "accuracy 0.99, not" in " ".join(verify_run(first).problems)
 
 
 def test_records_that_cannot_be_read_are_one_problem(finished: Path, tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ def test_key_is_needed_unless_a_header_or_this_machine_replaces_it(
     monkeypatch.setenv("SOME_KEY", " key-of-some-service\n")
     assert key_for("SOME_KEY", "https://a.test", "llm", {"api-key": "x"}) == "key-of-some-service"
     assert key_for(UNSET, "https://a.test", "llm", {"api-key": "x"}) == NO_KEY
-    assert key_of(UNSET, "http://127.0.0.1:8000/v1", "llm") == NO_KEY
+    for host in ("localhost", "127.0.0.1", "[::1]"):
+        assert key_of(UNSET, f"http://{host}:8000/v1", "llm") == NO_KEY
     with pytest.raises(UserError, match=f"llm needs a key for https://a.test: .* {UNSET} is not"):
         key_for(UNSET, "https://a.test", "llm", None)
 

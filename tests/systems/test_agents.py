@@ -194,6 +194,11 @@ def test_item_longer_than_a_batch_is_a_batch_by_itself() -> None:
     assert list(batches([], str, 2)) == []
 
 
+def test_a_batch_holds_as_many_tokens_and_items_as_it_may() -> None:
+    assert list(batches("abcde", str, 2)) == [["a", "b"], ["c", "d"], ["e"]]
+    assert list(batches("abcde", str, 9, most=2)) == [["a", "b"], ["c", "d"], ["e"]]
+
+
 @pytest.mark.parametrize(
     ("text", "tokens", "expected"),
     [
