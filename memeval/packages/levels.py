@@ -245,7 +245,9 @@ class _Verifier:
 
     def _check_verdicts(self) -> Level:
         level, done, agreements = Level(3), 0, list[str]()
-        for run in self.package.runs:
+        # Runs that only retrieve have no verdicts: they count only if no run has any.
+        judged_runs = [run for run in self.package.runs if run.summary.judge is not None]
+        for run in judged_runs or self.package.runs:
             try:
                 data = self.data.get(run.key)
                 config = data.config if data else config_of(run)
