@@ -291,6 +291,11 @@ def test_command_system_is_checked(tmp_path: Path) -> None:
         ("system=bm25 budget.calls=1", "check ignores budgets"),
         ("system=bm25 --junit .", "--junit . must be a file, but is a folder"),
         (
+            "http://127.0.0.1:9",
+            "the memory service at http://127.0.0.1:9 can't be reached: connection refused by "
+            "127.0.0.1",
+        ),
+        (
             "system=http system.base_url=http://127.0.0.1:9",
             "the memory service at http://127.0.0.1:9 can't be reached: connection refused by "
             "127.0.0.1",

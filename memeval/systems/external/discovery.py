@@ -17,7 +17,7 @@ from memeval.systems.external import wire
 from memeval.systems.external.command import CommandService, CommandSettings
 from memeval.systems.external.contracts import CONTRACTS, OWN
 from memeval.systems.external.data_paths import data_paths_of
-from memeval.systems.external.http import HttpService, HttpSettings
+from memeval.systems.external.http import NO_SERVICE, HttpService, HttpSettings
 from memeval.systems.external.mcp_memory import content_of
 from memeval.systems.external.mcp_session import McpSession, ToolReply
 from memeval.systems.external.mcp_settings import McpSettings, fill_template, probe_chunk
@@ -136,6 +136,8 @@ async def _first_of(
 
     if len(reasons) == 1:
         raise UserError(reasons.pop())
+    if all(" can't be reached: " in reason for reason in reasons):
+        raise UserError(one_line(str(ended[0]), 200), NO_SERVICE)
     if f" within {WAITING['request_timeout_s']:g} s" in " ".join(hints):
         hints.append("if it starts slowly:  check system.request_timeout_s=120 ...")
 
