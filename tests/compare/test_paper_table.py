@@ -153,6 +153,25 @@ def test_rows_must_have_different_names(tmp_path: Path) -> None:
 
     assert error.value.hints == ("use:  --rows system,top_k (in Python: rows='system,top_k')",)
     assert paper_table(runs, ["accuracy"], rows=["system", "top_k"]).headings == ("system", "top_k")
+    # The hint names as many settings as the rows need, and none that distinguishes no more of them.
+    varied = [(5, 1, "turn"), (9, 2, "turn"), (9, 2, "session")]
+    more = [
+        made_run(
+            tmp_path,
+            "rag",
+            example("A"),
+            params={"top_k": k, "seed": seed, "granularity": granularity},
+            run_key=f"more{k}{granularity}",
+        )
+        for k, seed, granularity in varied
+    ]
+    with pytest.raises(UserError, match="3 runs are named rag") as error:
+        paper_table(more, ["accuracy"], rows=["system"])
+
+    (hint,) = error.value.hints
+    assert hint.count(",") == 2
+    rows = hint.removeprefix("use:  --rows ").split(",")
+    assert len(paper_table(more, ["accuracy"], rows=rows).headings) == 3
     with pytest.raises(UserError, match=r"unknown setting 'sistem'\. Did you mean: system\?"):
         paper_table(runs, ["accuracy"], rows=["sistem"])
     with pytest.raises(UserError, match="unknown setting 'qqqq'") as error:

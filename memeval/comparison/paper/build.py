@@ -146,14 +146,30 @@ def _named_rows(
     for row_name, times in Counter(names).items():
         if times > 1:
             hint = "leave one of them out"
-            more = [row for row in differing_settings(summaries) if row not in rows]
-            if more:
-                wanted = ",".join([*rows, more[0]])
-                hint = f"use:  --rows {wanted} (in Python: rows='{wanted}')"
+            wanted = _distinguishing(summaries, rows, names)
+            if wanted != list(rows):
+                named = ",".join(wanted)
+                hint = f"use:  --rows {named} (in Python: rows='{named}')"
 
             raise UserError(f"{times} runs are named {' '.join(row_name)}", hint)
 
     return tuple(headings), names
+
+
+def _distinguishing(
+    summaries: Sequence[RunSummary], rows: Sequence[str], names: Sequence[object]
+) -> list[str]:
+    """The settings of the rows, whose values are `names`, and each other setting that distinguishes
+    more of them.
+    """
+    wanted = list(rows)
+    for setting in differing_settings(summaries):
+        values = [setting_value(run, setting) for run in summaries]
+        more = list(zip(names, values, strict=True))
+        if len(set(more)) > len(set(names)):
+            wanted, names = [*wanted, setting], more
+
+    return wanted
 
 
 def _compared_column(metric: Metric, comparison: Comparison) -> PaperColumn:
