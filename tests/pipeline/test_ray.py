@@ -94,6 +94,25 @@ def test_a_cluster_that_does_not_start_is_not_blamed_on_the_user(
         Cluster(RaySettings(address="auto", workers=1, cases=None), cores=1)
 
 
+def test_sigterm_while_a_cluster_starts_is_not_a_failure_of_ray(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    from memeval.runs.compute.ray_workers import Cluster, RaySettings
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    # Ray's own handler of the signal ends the process.
+    monkeypatch.setattr(ray, "init", mock.Mock(side_effect=SystemExit(signal.SIGTERM)))
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Cluster(RaySettings(address=None, workers=1, cases=None), cores=1)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def finish(process: subprocess.Popen[str]) -> str:
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0 and KEY not in output, output

@@ -93,6 +93,11 @@ class Cluster:
         except (Exception, SystemExit) as error:
             # Ray raises many kinds of errors here, SystemExit included.
             self.close()
+            if isinstance(error, SystemExit) and error.code == signal.SIGTERM:
+                # Ray's own handler received the signal; memeval's stops the sweep.
+                signal.signal(signal.SIGTERM, on_sigterm)
+                signal.raise_signal(signal.SIGTERM)
+
             reason = f"{type(error).__name__}: {one_line(error, 300)}"
             if settings.address is None:
                 raise WorldError(f"Ray could not be started on this machine: {reason}") from error
