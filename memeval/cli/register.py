@@ -1,21 +1,19 @@
 """`python -m memeval register [overrides] -o FILE`: registers runs before they are made."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memeval.cli.parser import Parser, check_folder_of, one_of
 from memeval.errors import UserError, unknown
-from memeval.packages.register import DIFFERENT, DIRECTIONS
+from memeval.metrics.registry import metric_named, metrics
+from memeval.packages.register import DIFFERENT, DIRECTIONS, make_statement, statement_bytes
+from memeval.packages.signing import sign
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.results import RUN_FILE, SEAL, write_atomically
 from memeval.results.files import writing
 from memeval.text.shown import in_shell, one_line
-
-if TYPE_CHECKING:
-    from memeval.pipeline.open.cell import Cell
 
 USAGE = f"""
 registers runs before they are made; runs nothing
@@ -51,10 +49,7 @@ def register(arguments: Sequence[str]) -> int:
 
     check_folder_of("--output", options.output)
 
-    from memeval.metrics.registry import metric_named, metrics
     from memeval.packages.cleaning import Cleaner
-    from memeval.packages.register import make_statement, statement_bytes
-    from memeval.pipeline.open.retrieving import retrieves_only
 
     metric = metric_named(options.metric).name
     if metric not in metrics():
@@ -88,8 +83,6 @@ def register(arguments: Sequence[str]) -> int:
 
 def _write(content: bytes, path: Path, key_file: Path | None) -> None:
     """Writes the registration, and its signature if there is a key."""
-    from memeval.packages.signing import sign
-
     # The signature first: a key may be refused, and a registration is never overwritten.
     texts: dict[Path, str] = {}
     if key_file is not None:

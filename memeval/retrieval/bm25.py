@@ -7,28 +7,24 @@ and how often. Scores are computed with the same operations in the same order, s
 are those of `BM25Okapi.get_scores`, and a query adds up a few short arrays.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memeval.text.words import search_terms
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Tokens = Literal["alnum", "space"]
 """Tokenisation of texts into terms. `alnum` takes the runs of letters and digits of the lower-cased
 text, or in scripts without spaces the pairs of neighbouring characters (`memeval.text.words`);
 `space` cuts at single spaces and keeps case and punctuation, as LongMemEval's protocol does.
 """
-_Postings = tuple["NDArray[np.uint16] | slice", "NDArray[np.unsignedinteger]"]
+_Postings = tuple[NDArray[np.uint16] | slice, NDArray[np.unsignedinteger]]
 """The documents of a block with a term, or all of them, and its occurrences in each."""
 BLOCK = 1 << 16
 """Number of documents in a block: a position in it takes two bytes."""

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 
 from memeval.errors import ModelError
 from memeval.llm.metering import current_ledger
-from memeval.retrieval.embedding.contract import Embedder
+from memeval.retrieval.embedding.contract import Embedder, Vectors
 from memeval.retrieval.vectors import VectorIndex, load_vectors, width_error
-
-if TYPE_CHECKING:
-    from memeval.retrieval.embedding.contract import Vectors
 
 VECTORS_FILE = "vectors.npy"
 LENGTH_TOLERANCE = 0.01

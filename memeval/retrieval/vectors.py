@@ -1,19 +1,15 @@
 """Nearest vectors: an exact search, and for very many an approximate one in Chroma."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from memeval.errors import ModelError
 from memeval.process import started
 from memeval.process.allocator import release_free_memory
-
-if TYPE_CHECKING:
-    from memeval.retrieval.embedding.contract import Vectors
+from memeval.retrieval.embedding.contract import Vectors
 
 EXACT_UP_TO = 50_000
 """Up to this many vectors, each is compared with the query; larger indexes are in Chroma."""

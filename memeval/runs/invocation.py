@@ -2,8 +2,6 @@
 workers in other processes add to.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -1,13 +1,11 @@
 """Evidence for each choice in the sentences of a context, by words and by dates."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memeval.llm.extractive.dates import day_text, moments
 from memeval.llm.extractive.events import approximate_day
@@ -16,10 +14,7 @@ from memeval.llm.extractive.ranking import ContextIndex, Ranking, index, rank
 from memeval.llm.extractive.words import NUMBERS, STOP_WORDS, TOKEN, stem
 from memeval.records import MONTHS
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Scores = NDArray[np.float64]
+Scores = NDArray[np.float64]
 
 DEPTH = 15
 """Number of best sentences whose words count for a choice."""

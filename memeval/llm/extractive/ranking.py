@@ -1,17 +1,15 @@
 """Ranks sentences for a question by stems weighted by idf, in sentence, turn and neighbours."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from memeval.llm.extractive.dates import day_text, month_text
 from memeval.llm.extractive.questions import ParsedQuestion
@@ -19,11 +17,8 @@ from memeval.llm.extractive.sentences import Sentence, read_chunk
 from memeval.llm.extractive.words import stem
 from memeval.records import MONTHS
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Scores = NDArray[np.float64]
-    Places = NDArray[np.int64]
+Scores = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 EVIDENCE = tuple("own turn before after pairs speaks question dated preceding following".split())
 """Evidence for a sentence: the share of the question's idf weight in the sentence, in its turn, in

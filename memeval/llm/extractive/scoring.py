@@ -1,25 +1,20 @@
 """Scores candidate spans of the best sentences by a sum of weighted features."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memeval.llm.extractive.questions import ExpectedAnswer, ParsedQuestion
 from memeval.llm.extractive.ranking import EVIDENCE, ContextIndex, Ranking
 from memeval.llm.extractive.sentences import Sentence
 from memeval.llm.extractive.spans import STATIC, Spans, spans
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Vector = NDArray[np.float64]
-    Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
 
 DYNAMIC = tuple(
     """

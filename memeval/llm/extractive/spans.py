@@ -4,13 +4,11 @@ A candidate starts and ends with a content word (or starts with a preposition), 
 `LONGEST` tokens, and stays within a sentence.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memeval.llm.extractive.sentences import Sentence
 from memeval.llm.extractive.words import (
@@ -27,11 +25,8 @@ from memeval.llm.extractive.words import (
     VAGUE,
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Places = NDArray[np.int64]
-    Matrix = NDArray[np.float32]
+Places = NDArray[np.int64]
+Matrix = NDArray[np.float32]
 
 LONGEST = 14
 """Maximum number of tokens in a candidate."""

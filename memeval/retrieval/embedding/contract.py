@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from memeval.config.options import Registry
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memeval.config.schema import EmbedderConfig
     from memeval.llm.network import Network
 
-    Vectors = NDArray[np.float32]
+Vectors: TypeAlias = "NDArray[np.float32]"
 
 
 class Embedder(ABC):

@@ -1,12 +1,10 @@
 """An embedder behind an OpenAI-compatible endpoint, with the embedding cache in front of it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from memeval.config.roles import EMBEDDER_LIMIT
 from memeval.config.schema import MAX_TEXTS, EmbedderConfig
@@ -23,10 +21,7 @@ from memeval.llm.reply.vectors import VectorsReply, read_vectors, sound_vector
 from memeval.llm.tokens import count_tokens
 from memeval.records import RequestTokens, Role, Usage
 from memeval.results.prices import provider_of
-from memeval.retrieval.embedding.contract import Embedder
-
-if TYPE_CHECKING:
-    from memeval.retrieval.embedding.contract import Vectors
+from memeval.retrieval.embedding.contract import Embedder, Vectors
 
 AGREEING = 5
 """After this many consecutive replies with another width than the first one, that width counts."""

@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memeval.llm.metering import current_ledger
-from memeval.retrieval.embedding.contract import Embedder
+from memeval.retrieval.embedding.contract import Embedder, Vectors
 from memeval.text.words import is_latin, search_terms
 
 if TYPE_CHECKING:
     from memeval.config.schema import EmbedderConfig
     from memeval.llm.network import Network
-    from memeval.retrieval.embedding.contract import Vectors
 
 Hashes = NDArray[np.uint32]
 

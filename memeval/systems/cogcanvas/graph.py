@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
+from memeval.retrieval.embedding.contract import Vectors
 from memeval.systems.cogcanvas.artifacts import Artifact
 from memeval.systems.cogcanvas.links import REFERENCES, Edges, Links, next_events
 from memeval.systems.cogcanvas.settings import CogCanvasSettings
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from memeval.retrieval.embedding.contract import Vectors
-
-    Positions = NDArray[np.intp]
+Positions = NDArray[np.intp]
 
 # As published, the setting leaves the dates of artifacts unchanged: it only removes two rules. The
 # event chain is memeval's own rule and is removed with them.

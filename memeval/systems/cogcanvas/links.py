@@ -3,17 +3,15 @@
 A rule links an artifact to artifacts of earlier extraction calls, never to one of the same call.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import date
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from memeval.llm.extractive.words import STOP_WORDS, stem
 from memeval.systems.cogcanvas.artifacts import Artifact
@@ -21,11 +19,8 @@ from memeval.systems.cogcanvas.dates import day_of
 from memeval.systems.cogcanvas.settings import CogCanvasSettings
 from memeval.text.words import canonical, is_unspaced, search_terms
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Mask = NDArray[np.bool_]
-    Pairs = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+Pairs = NDArray[np.intp]
 
 REFERENCES = "references"
 CAUSED_BY = "caused_by"

@@ -1,17 +1,15 @@
 """CogCanvas's index of artifacts, their scores for a query, and how many fit into its context."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memeval.retrieval.bm25 import Bm25Index
 from memeval.retrieval.dense import VECTORS_FILE, embed
-from memeval.retrieval.embedding.contract import Embedder
+from memeval.retrieval.embedding.contract import Embedder, Vectors
 from memeval.retrieval.vectors import width_error
 from memeval.systems.cogcanvas.artifacts import Artifact, write_artifacts
 from memeval.systems.cogcanvas.graph import Canvas
@@ -19,12 +17,7 @@ from memeval.systems.cogcanvas.settings import CogCanvasSettings
 from memeval.systems.indexed import SearchIndex
 from memeval.text.words import is_latin, search_terms
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from memeval.retrieval.embedding.contract import Vectors
-
-    Scores = NDArray[np.float64]
+Scores = NDArray[np.float64]
 
 DENSE_SHARE = 0.7
 """Weight of the vectors in a score; the rest is BM25's."""

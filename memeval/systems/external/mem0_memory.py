@@ -1,30 +1,25 @@
 """One case's memories in the mem0ai library, which calls the cell's embedder and model."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memeval.errors import MemevalError, ModelError, StorageError
 from memeval.llm.contract import ChatPrompt, Completion
 from memeval.llm.metering import current_ledger
 from memeval.records import MemoryChunk
 from memeval.retrieval.dense import embed
-from memeval.retrieval.embedding.contract import Embedder
+from memeval.retrieval.embedding.contract import Embedder, Vectors
 from memeval.retrieval.vectors import width_error
 from memeval.systems.asking import ask_for
 from memeval.systems.base import SystemContext
 from memeval.systems.chunk_file import iso_time
 from memeval.systems.external.mem0_library import new_memory
 from memeval.text.shown import one_line
-
-if TYPE_CHECKING:
-    from memeval.retrieval.embedding.contract import Vectors
 
 _log = logging.getLogger(__name__)
 
