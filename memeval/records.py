@@ -3,8 +3,6 @@
 The content of a data set, a system's view of it, and the rows of a run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +10,7 @@ from enum import StrEnum
 from itertools import chain
 from math import isclose
 from sys import float_info
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -128,7 +126,7 @@ class Session:
         *,
         time: datetime | None = None,
         ids: str | None = None,
-    ) -> Session:
+    ) -> Self:
         """A session of what speakers said at one time. A turn's id is `ids` and a number from 1;
         `ids` is by default the name and a colon: `s1:1`.
         """

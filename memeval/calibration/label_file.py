@@ -4,11 +4,9 @@ A row of a file that `label` writes names its run, the question, the repeat and,
 answer. Rows from other sources contain the judge's verdict with the label, see `judge probe`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -157,7 +155,7 @@ class LabelSheet(Struct, frozen=True):
     show_verdict: bool = False
     """Whether the judge's verdict is shown; a person who labels should not see it."""
 
-    def with_label(self, key: AnswerKey, label: bool) -> LabelSheet:
+    def with_label(self, key: AnswerKey, label: bool) -> Self:
         return replace(self, labels={**self.labels, key: label})
 
     def write(self) -> None:

@@ -1,10 +1,9 @@
 """The registry entry of a data set, and a data set that is open for a run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 from memeval.text.shipped import with_locations
 
@@ -79,7 +78,7 @@ class DatasetInfo:
         """The registered hash of the file: its sha256, else its git blob; None without either."""
         return self.sha256 or self.git_blob
 
-    def part(self, file: FileInfo) -> DatasetInfo:
+    def part(self, file: FileInfo) -> Self:
         """The entry of one file of the folder; name, licence and citation are the whole's."""
         return replace(
             self,
@@ -94,7 +93,7 @@ class DatasetInfo:
             excerpts=(),
         )
 
-    def part_named(self, name: str) -> DatasetInfo:
+    def part_named(self, name: str) -> Self:
         """The entry of the file of this name, without hashes if it is not registered."""
         if self.file.rpartition("/")[2] == name:
             return self  # the data set is this file

@@ -1,11 +1,9 @@
 """Proposals of a drafter, and the checks that need no model."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from msgspec import Struct
 
@@ -197,7 +195,7 @@ class KnownQuestions(Struct):
     """Normalised answers with their evidence."""
 
     @classmethod
-    def of(cls, questions: Iterable[EvalQuestion]) -> KnownQuestions:
+    def of(cls, questions: Iterable[EvalQuestion]) -> Self:
         asked = cls(grams=[], answers=set())
         for question in questions:
             asked._add(question.text, question.gold, question.evidence)

@@ -1,8 +1,6 @@
 """Judges that decide by one metric of the answer's words."""
 
-from __future__ import annotations
-
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from memeval.judges.contract import Judge, JudgeContext, Metrics
 from memeval.records import AnswerKind, EvalQuestion, Verdict
@@ -60,7 +58,7 @@ class TokenF1Judge(Judge):
         self.threshold = threshold
 
     @classmethod
-    def build(cls, context: JudgeContext) -> TokenF1Judge:
+    def build(cls, context: JudgeContext) -> Self:
         threshold = context.threshold
         # Not a subclass's own default: the run's identity names this one.
         if threshold is None:

@@ -1,14 +1,12 @@
 """The judges that use models, and their base class: the call, the votes and unreadable replies."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from memeval.config.schema import JudgeConfig
 from memeval.judges.contract import Judge, JudgeContext, Metrics, is_fenced
@@ -93,7 +91,7 @@ class ModelJudge(Judge):
         return {kind: load_builtin(f"judge_{cls.name}_{kind}", cls.prompts) for kind in cls.kinds}
 
     @classmethod
-    def build(cls, context: JudgeContext) -> ModelJudge:
+    def build(cls, context: JudgeContext) -> Self:
         assert context.template is not None, "a model judge has a template"
         return cls(context.model(), context.template, context.seed, context.settings)
 

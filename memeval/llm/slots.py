@@ -4,12 +4,11 @@ A launcher that computes in several processes gives each of them a part of the l
 (`Connections`), so a process can send a request without asking the others.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import deque
 from contextlib import suppress
+from typing import Self
 
 from memeval.errors import UserError
 
@@ -111,7 +110,7 @@ class Slot:
         self._slots = slots
         self._is_held = False
 
-    async def __aenter__(self) -> Slot:
+    async def __aenter__(self) -> Self:
         await self._slots.acquire()
         self._is_held = True
         return self

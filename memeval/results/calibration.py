@@ -4,13 +4,11 @@ The corrected figures are added when a summary is read for display. `run.json` c
 ones, so that a run stays as measured.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from msgspec import Meta, Struct
 
@@ -123,7 +121,7 @@ class Calibration(Struct, frozen=True):
         write_atomically(folder / CALIBRATION_FILE, as_json(sealed(content), indent=1) + "\n")
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Calibration:
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Reads a calibration. Raises `ValueError` naming the invalid member."""
         old = {OLD_NAME: "rows_without_label"}
         return read_as({old.get(name, name): value for name, value in content.items()}, cls)

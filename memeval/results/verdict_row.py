@@ -1,9 +1,7 @@
 """The row of one judged answer, and the verdict in it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from msgspec import Struct, field
 
@@ -30,7 +28,7 @@ class VerdictRow(Struct, frozen=True, omit_defaults=True):
     """Key of the run that paid for it."""
 
     @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> VerdictRow:
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
         """Reads a row. Raises `ValueError` naming the invalid member."""
         read = read_as(row, cls)
         if read.status not in (Status.OK, Status.UNPARSED):

@@ -1,7 +1,5 @@
 """Reads tables of messages: CSV, TSV and Excel, with any columns."""
 
-from __future__ import annotations
-
 import io
 import re
 import zipfile
@@ -10,6 +8,7 @@ from datetime import datetime
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
+from typing import Self
 
 from msgspec import Struct
 
@@ -57,7 +56,7 @@ class RawTable(Struct, frozen=True):
     @classmethod
     def of(
         cls, rows: Iterator[Row], path: Path, user_columns: Mapping[str, str], log: ImportLog
-    ) -> RawTable:
+    ) -> Self:
         """The table in some rows; a title may be above its header.
 
         Raises `UserError` if there is no row.

@@ -1,14 +1,12 @@
 """A user's file that is edited in place: atomically, and in its existing layout."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from msgspec import Struct, field
 
@@ -38,7 +36,7 @@ class OwnDocument(Struct):
     """JSON of the cases by position: a decision changes only one case of a large file."""
 
     @classmethod
-    def read(cls, path: Path) -> OwnDocument:
+    def read(cls, path: Path) -> Self:
         """Checks and reads a file. Raises `UserError` with every mistake."""
         path = path.resolve()
         stamp = stamp_of(path)

@@ -1,11 +1,10 @@
 """The turns of a case by id and by position, which rows store."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from typing import Self
 
 from msgspec import Struct
 
@@ -26,7 +25,7 @@ class CaseTurns(Struct, frozen=True, dict=True):
     sessions: tuple[Session, ...]
 
     @classmethod
-    def of(cls, case: EvalCase) -> CaseTurns:
+    def of(cls, case: EvalCase) -> Self:
         # Ids may be repeated in a data set of one's own: equal ids are one turn, or one session.
         numbers: dict[str, int] = {}
         session_of: dict[str, int] = {}

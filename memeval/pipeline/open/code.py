@@ -1,14 +1,12 @@
 """The code of each stage: an edit in a checkout repeats only the stages that use it."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import linecache
 import re
 from collections.abc import Container
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
@@ -167,7 +165,7 @@ class OtherMetrics(Struct, frozen=True):
     """Names of those that the run lists, and this process lacks."""
 
     @classmethod
-    def of(cls, code: str) -> OtherMetrics:
+    def of(cls, code: str) -> Self:
         """`code` is the run's `figures_code`."""
         of_run = set(_ADDED.findall(without_prices(code)))
         installed = set(_ADDED.findall(" ".join(_code_of_added_metrics())))

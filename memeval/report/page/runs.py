@@ -1,10 +1,9 @@
 """The runs of a page: their summaries, and their records by question."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 from msgspec import Struct
 
@@ -23,7 +22,7 @@ class PageRun(Struct, frozen=True, dict=True):
     source: Run
 
     @classmethod
-    def read(cls, folder: Path) -> PageRun:
+    def read(cls, folder: Path) -> Self:
         """Reads a run folder; one without records has no questions.
 
         Raises `OSError` if it can't be read, `ValueError` if it is damaged.

@@ -4,13 +4,12 @@ Files are drawn from it by matplotlib, and the page draws it as SVG. On both a v
 percentage of the width or height.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, product
+from typing import Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -104,7 +103,7 @@ class Axis(Struct, frozen=True):
         share = (here - low) / ((high - low) or 1.0)
         return round(self.edge + (100 - 2 * self.edge) * share, 2)
 
-    def with_ticks(self, label: Callable[[float], str], about: int = 6) -> Axis:
+    def with_ticks(self, label: Callable[[float], str], about: int = 6) -> Self:
         """The axis with about `about` round values marked."""
         return replace(self, ticks={value: label(value) for value in self.round_values(about)})
 

@@ -1,11 +1,9 @@
 """Compositions that cells of a sweep share, and compositions that are assembled from options."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
@@ -58,7 +56,7 @@ class Composition(Struct, frozen=True):
     """The chosen option of each group, for `hydra.runtime.choices`."""
 
     @classmethod
-    def of(cls, config: DictConfig) -> Composition:
+    def of(cls, config: DictConfig) -> Self:
         """Takes ownership of `config`, and removes its `hydra` section."""
         HydraConfig.instance().set_config(config)
         with open_dict(config):

@@ -1,10 +1,9 @@
 """The graph of artifacts, built without a model, and how scores spread over its edges."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from msgspec import Struct
@@ -105,7 +104,7 @@ class _Adjacency(Struct, frozen=True):
     """By position of an artifact: start of its neighbours in `ends`; the last entry is the end."""
 
     @classmethod
-    def from_edges(cls, edges: Sequence[Edges], size: int) -> _Adjacency:
+    def from_edges(cls, edges: Sequence[Edges], size: int) -> Self:
         """The adjacency lists of edges between `size` artifacts."""
         parts = [np.zeros((4, 0), dtype=np.intp)]
         for rule in edges:

@@ -1,10 +1,8 @@
 """A session with an MCP server, kept open by a separate task."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from msgspec import Struct
 
@@ -67,7 +65,7 @@ class McpSession:
         """The tools as the library returns them."""
 
     @classmethod
-    async def open(cls, server: Server) -> McpSession:
+    async def open(cls, server: Server) -> Self:
         """Opens a session, and waits for it. Raises `UserError` if the server can't be reached."""
         session = cls(server)
         try:

@@ -1,7 +1,5 @@
 """A program that keeps a memory: its start, its environment, and its end."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
@@ -16,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import filterfalse
 from pathlib import Path
+from typing import Self
 
 from memeval.errors import ModelError, UserError, unknown
 from memeval.process import started
@@ -190,9 +189,7 @@ class Program:
         self._listening = asyncio.ensure_future(self._keep_last_words())
 
     @classmethod
-    async def start(
-        cls, words: Sequence[str], variables: Mapping[str, str], example: str
-    ) -> Program:
+    async def start(cls, words: Sequence[str], variables: Mapping[str, str], example: str) -> Self:
         """Starts a program. Raises `UserError` if it can't be started."""
         loop = asyncio.get_running_loop()
         try:
