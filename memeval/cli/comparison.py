@@ -1,12 +1,10 @@
 """End of an invocation's output: its cells, and their differences from the first."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from memeval.comparison.records import Comparison
 from memeval.metrics.formats import coverage_percent
 from memeval.results import NoteKind, RunSummary
 from memeval.runs.display.terminal import drawing_stream, print_folded
@@ -15,9 +13,6 @@ from memeval.runs.publish.conclusion import Conclusion, conclude
 from memeval.text.shipped import location_of
 from memeval.text.shown import printable
 from memeval.tracking.store import LOCAL_PAGE
-
-if TYPE_CHECKING:
-    from memeval.comparison.records import Comparison
 
 
 def glossary_line() -> str:

@@ -1,21 +1,17 @@
 """Resources of cells that run side by side: connections, open files, order of cases."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct, field
 
 from memeval.pipeline.execute.stores import Stores
+from memeval.pipeline.execute.unit import Keeper, UnitDone, WorkUnit
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.open.connections import Connections, Loads
-
-if TYPE_CHECKING:
-    from memeval.pipeline.execute.unit import Keeper, UnitDone, WorkUnit
 
 
 class TurnQueue:

@@ -1,14 +1,9 @@
 """The pipeline's progress reports; the command line displays them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from memeval.pipeline.open.connections import Connections
 from memeval.records import Usage
-
-if TYPE_CHECKING:
-    from memeval.pipeline.open.connections import Connections
 
 
 class Progress:

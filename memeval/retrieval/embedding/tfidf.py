@@ -4,24 +4,20 @@ It needs neither weights nor a network. On the turns of LoCoMo it finds more evi
 small neural model does (see `perf/embedding_width.py`).
 """
 
-from __future__ import annotations
-
 import hashlib
 import zlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memeval.config.schema import EmbedderConfig
 from memeval.llm.metering import current_ledger
+from memeval.llm.network import Network
 from memeval.retrieval.embedding.contract import Embedder, Vectors
 from memeval.text.words import is_latin, search_terms
-
-if TYPE_CHECKING:
-    from memeval.config.schema import EmbedderConfig
-    from memeval.llm.network import Network
 
 Hashes = NDArray[np.uint32]
 

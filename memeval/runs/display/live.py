@@ -1,20 +1,15 @@
 """The figures of a run so far: accuracy, cost, retries and failed calls."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from memeval.llm.load import Load, sum_of
 from memeval.metrics.formats import dollars
+from memeval.pipeline.open.connections import Connections
 from memeval.records import Usage
 from memeval.statistics.means import sum_or_none
 from memeval.text.shown import counted
-
-if TYPE_CHECKING:
-    from memeval.pipeline.open.connections import Connections
 
 
 class LiveFigures(Struct):

@@ -1,19 +1,18 @@
 """The end of an invocation: compares its runs, and writes, draws and logs the comparison."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memeval.comparison.records import Comparison
 from memeval.errors import UserError
 from memeval.process.root import project_root
 from memeval.report.differences import differing_settings, labels, system_of
+from memeval.report.plots.model import Plot
 from memeval.results import RunSummary, read_tracked
 from memeval.results.calibration import read_shown_summary
 from memeval.results.run import Run
@@ -31,10 +30,6 @@ from memeval.text.names import file_name
 from memeval.tracking.known import shows_comparison
 from memeval.tracking.store import locate
 from memeval.tracking.sweep_end import SweepEnd, short_names
-
-if TYPE_CHECKING:
-    from memeval.comparison.records import Comparison
-    from memeval.report.plots.model import Plot
 
 
 class ComparedRuns(Struct, frozen=True):
