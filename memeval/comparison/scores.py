@@ -1,9 +1,8 @@
 """Score of each question of a run, read from `records.jsonl`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
+from typing import Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -45,13 +44,13 @@ class RunScores(Struct, frozen=True):
     models: Mapping[tuple[Role, str], set[str]] = field(default_factory=dict)
     """The models that replies named, if known, by role and requested model."""
 
-    def on(self, questions: Iterable[str]) -> RunScores:
+    def on(self, questions: Iterable[str]) -> Self:
         """The scores on some of its questions."""
         asked = {name: self.questions[name] for name in questions}
         values = {name: self.values[name] for name in asked if name in self.values}
         return replace(self, questions=asked, values=values)
 
-    def common(self, other: RunScores) -> list[str]:
+    def common(self, other: Self) -> list[str]:
         """The questions that have a value in both runs."""
         return [question for question in self.values if question in other.values]
 

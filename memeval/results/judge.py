@@ -4,12 +4,10 @@ It is created once, when the run is summarised. Comparisons, gates, reports, tra
 calibrations read it, because accuracies of two judges differ by more than those of two systems.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -95,7 +93,7 @@ class JudgeIdentity(Struct, frozen=True, repr_omit_defaults=True, forbid_unknown
         if self.request and "temperature" not in self.request:
             yield "no temperature"
 
-    def differences(self, other: JudgeIdentity) -> list[str]:
+    def differences(self, other: Self) -> list[str]:
         """The settings in which two judges differ, with both values: `temperature 0.0, 0.7`."""
         leaves, other_leaves = self._leaves(), other._leaves()
         differences = []

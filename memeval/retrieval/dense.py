@@ -1,7 +1,5 @@
 """Texts embedded by the run's embedder and searched by their vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, Self
@@ -104,7 +102,7 @@ class DenseIndex:
         embedder: Embedder,
         texts: Sequence[str],
         saved: Path | None,
-        before: DenseIndex | None = None,
+        before: Self | None = None,
     ) -> Self:
         """The index over the texts, with the vectors from `open_vectors`."""
         fitted, vectors = await open_vectors(embedder, texts, saved, before)

@@ -1,7 +1,5 @@
 """Two rankings of the same texts, by meaning and by words, joined by reciprocal rank fusion."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
@@ -48,7 +46,7 @@ class FusedIndex:
         texts: Sequence[str],
         contents: Sequence[str],
         saved: Path | None = None,
-        before: FusedIndex | None = None,
+        before: Self | None = None,
     ) -> Self:
         """The index over the chunks: built, or its vectors read from the folder `saved`.
 

@@ -2,10 +2,9 @@
 from the same flips of the signs of clusters, so that they can't contradict each other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from math import sqrt
+from typing import Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -58,7 +57,7 @@ class ClusteredDifference(Struct, frozen=True):
     mde_from_independent: bool
     """Whether `mde` is based on `independent_se`, because that is larger than `se`."""
 
-    def reversed(self) -> ClusteredDifference:
+    def reversed(self) -> Self:
         """The difference with the opposite sign."""
         low, high = self.low, self.high
         if low is not None and high is not None:

@@ -2,8 +2,6 @@
 user's own conversations.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,6 +52,24 @@ class LocomoSettings(DatasetSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         category_names(self.category_names)
+
+
+class RawQuestion(Struct, frozen=True):
+    """A question, with its fields in the file."""
+
+    question: EvalQuestion
+    fields: Fields
+    cited: tuple[str, ...]
+    """The evidence as in the file."""
+    turns: frozenset[str]
+    """Ids of the conversation's turns."""
+
+    @property
+    def repairs(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """The strings of the evidence that are not turn ids, with the ids read from each."""
+        for text in self.cited:
+            if text not in self.turns:
+                yield text, repair_evidence([text], self.turns)
 
 
 class Locomo(Dataset):
@@ -244,24 +260,6 @@ class Locomo(Dataset):
                 questions[question.question_id] = RawQuestion(question, fields, cited, turns)
 
         return questions
-
-
-class RawQuestion(Struct, frozen=True):
-    """A question, with its fields in the file."""
-
-    question: EvalQuestion
-    fields: Fields
-    cited: tuple[str, ...]
-    """The evidence as in the file."""
-    turns: frozenset[str]
-    """Ids of the conversation's turns."""
-
-    @property
-    def repairs(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """The strings of the evidence that are not turn ids, with the ids read from each."""
-        for text in self.cited:
-            if text not in self.turns:
-                yield text, repair_evidence([text], self.turns)
 
 
 def _correct(case: EvalCase, corrections: Mapping[int, Correction]) -> EvalCase:

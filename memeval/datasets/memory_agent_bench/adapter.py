@@ -2,8 +2,6 @@
 asked about it.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -81,6 +79,17 @@ class MemoryAgentBenchSettings(DatasetSettings):
     """Whether a question states its task."""
     category_names: Literal["data_sets", "competences"] = at(RUN, "data_sets")
     """Columns of the tables: sub-data sets, or the four splits as AR, TTL, LRU, CR."""
+
+
+class Outline(Struct, frozen=True):
+    """Findings of a first pass over the files."""
+
+    sources: tuple[str, ...]
+    """The sub-data sets of the split, in order."""
+    all_sources: tuple[str, ...]
+    """The sub-data sets of all splits in the files that are read."""
+    unique_ids: frozenset[str]
+    """Ids of questions that occur once."""
 
 
 class MemoryAgentBench(Dataset):
@@ -290,17 +299,6 @@ class MemoryAgentBench(Dataset):
             values["summary_score"] = mean(judged)
 
         return values
-
-
-class Outline(Struct, frozen=True):
-    """Findings of a first pass over the files."""
-
-    sources: tuple[str, ...]
-    """The sub-data sets of the split, in order."""
-    all_sources: tuple[str, ...]
-    """The sub-data sets of all splits in the files that are read."""
-    unique_ids: frozenset[str]
-    """Ids of questions that occur once."""
 
 
 def _mean_score(metric: str, records: Sequence[Record]) -> float | None:

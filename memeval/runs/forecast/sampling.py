@@ -2,11 +2,9 @@
 spread over repeats and cases.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from msgspec import Struct, field
 
@@ -62,7 +60,7 @@ class Extent(Struct):
         self.answers.setdefault(keys.answer, questions)
         self.verdicts.setdefault(keys.judge, questions)
 
-    def weight(self, part: Extent, role: Role) -> float:
+    def weight(self, part: Self, role: Role) -> float:
         """The number of calls of all the work that each call in a part of it represents."""
         return self.of(role) / max(1, part.of(role))
 
