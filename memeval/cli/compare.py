@@ -8,7 +8,7 @@ from memeval.api.comparing import compare_named
 from memeval.cli.comparison import glossary_line, print_statistics, print_tables, print_words
 from memeval.cli.parser import LAST, Parser, one_of, print_json
 from memeval.comparison.files import as_json_value, write_comparisons
-from memeval.comparison.page import write_page_of
+from memeval.comparison.page import write_comparison_plots, write_page_of
 from memeval.comparison.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
 from memeval.comparison.words import table_remarks
 from memeval.config.paths import outputs_dir
@@ -92,8 +92,6 @@ def write_files(comparisons: Sequence[Comparison], runs: Sequence[Run], *, plots
         # The files of the first metric have plain names; those of the others have a suffix.
         suffix = "" if comparison is comparisons[0] else f"_{file_name(comparison.metric)}"
         if plots:
-            from memeval.comparison.page import write_comparison_plots
-
             write_comparison_plots(comparison, folder, suffix)
 
         write_page_of(comparison, folders, folder / f"comparison{suffix}.html")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from memeval.comparison.records import Comparison
 from memeval.metrics.formats import coverage_percent
+from memeval.report.differences import labels
 from memeval.results import NoteKind, RunSummary
 from memeval.runs.display.terminal import drawing_stream, print_folded
 from memeval.runs.invocation import DoneCell, Invocation
@@ -134,8 +135,6 @@ def print_logged(urls: Sequence[str], problems: Sequence[str]) -> None:
 
 def print_invalid(summaries: Sequence[RunSummary]) -> None:
     """Names the cells that ended too early, and those whose coverage is too low."""
-    from memeval.report.differences import labels
-
     for summary, name in zip(summaries, labels(summaries), strict=True):
         if summary.is_stopped:
             print_folded(f"STOPPED: {name}: not finished; the same command resumes it")

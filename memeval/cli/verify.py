@@ -10,6 +10,7 @@ from memeval.comparison.finding import run_folder, run_folders
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
 from memeval.packages.form import SUFFIX
+from memeval.pipeline.verify.sound import WAY_OUT, verify_run
 from memeval.text.shown import counted, one_line, printable
 
 USAGE = """
@@ -39,7 +40,6 @@ def verify(arguments: Sequence[str]) -> int:
     _refuse_options_of_packages(options)
     runs = outputs_dir() / "runs"
     folders = [run_folder(word, runs) for word in options.runs] or run_folders(runs)
-    from memeval.pipeline.verify.sound import WAY_OUT, verify_run
 
     wrong = 0
     for folder in dict.fromkeys(folders):
