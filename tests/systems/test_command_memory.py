@@ -220,10 +220,18 @@ def test_program_gets_only_variables_that_are_named(
     assert variables["HOME"] == os.environ["HOME"], "its data lies in the folder that it was shown"
 
 
-def test_program_without_a_case_folder_gets_a_temporary_home(tmp_path: Path) -> None:
+def test_program_without_a_case_folder_gets_a_temporary_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("npm_config_cache", raising=False)
+    monkeypatch.delenv("HF_HOME", raising=False)
+    monkeypatch.setenv("UV_CACHE_DIR", "/srv/uv")
     variables = environment_of(asked(faulty(tmp_path, "environment"))[0])
     assert variables["HOME"] != os.environ["HOME"] and not Path(variables["HOME"]).exists()
     assert variables["npm_config_cache"] == f"{os.environ['HOME']}/.npm", "or npx downloads again"
+    models = f"{os.environ['HOME']}/.cache/huggingface"
+    assert variables["HF_HOME"] == models, "or each case downloads its embedding model again"
+    assert variables["UV_CACHE_DIR"] == "/srv/uv", "the user's own folder, if one is set"
 
 
 @pytest.mark.parametrize("program", ["no-such-program", "/" + "x" * 300, __file__])

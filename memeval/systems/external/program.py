@@ -139,7 +139,7 @@ class CaseHome:
         """The program's environment."""
         variables = self._settings.inherited_variables()
         if not self._settings.names_case:
-            variables |= _caches(variables.get("HOME")) | {"HOME": str(self._folder)}
+            variables = _caches(variables.get("HOME")) | variables | {"HOME": str(self._folder)}
 
         given = self._settings.env or {}
         return variables | {name: self._filled(value) for name, value in given.items()}
@@ -150,11 +150,18 @@ class CaseHome:
 
 
 def _caches(home: str | None) -> dict[str, str]:
-    """Variables with which `npx` and `uvx` find their downloads in spite of another HOME."""
+    """Variables with which `npx`, `uvx` and Hugging Face's libraries find their downloads in spite
+    of another HOME.
+    """
     if home is None:
         return {}
 
-    return {"npm_config_cache": f"{home}/.npm", "UV_CACHE_DIR": f"{home}/.cache/uv"}
+    usual = {
+        "npm_config_cache": ".npm",
+        "UV_CACHE_DIR": ".cache/uv",
+        "HF_HOME": ".cache/huggingface",
+    }
+    return {name: os.environ.get(name, f"{home}/{folder}") for name, folder in usual.items()}
 
 
 class ProgramError(ModelError):
