@@ -255,6 +255,15 @@ def test_required_arguments_of_a_tool_are_filled_in(
     assert fill_template == (known if arguments else {**known, "source": "note"})
 
 
+def test_a_storing_tool_that_calls_its_text_a_body_is_recognised() -> None:
+    names = ("category", "name", "body")
+    schema = {"properties": {name: {"type": "string"} for name in names}, "required": [*names]}
+    search = {"properties": {"query": {"type": "string"}}, "required": ["query"]}
+    option = discovery._tools_of({"memory_remember": schema, "memory_search": search})
+    stored = {"category": "memory", "name": "{id}", "body": "{text}"}
+    assert (option["store_tool"], option["store_arguments"]) == ("memory_remember", stored)
+
+
 def test_tools_that_cannot_be_identified_are_listed(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(SERVER.format(store="frobnicate"), encoding="utf-8")

@@ -45,6 +45,7 @@ STORED = {
         "observation",
         "data",
         "value",
+        "body",
     ),
     "{namespace}": _NAMESPACE,
     "{turn_ids}": ("turn_ids", "turns"),
