@@ -17,6 +17,7 @@ from memeval.errors import UserError
 from memeval.systems.external import discovery, mcp_session
 from memeval.systems.external.discovery import option_of_address, option_of_command
 from memeval.systems.external.mcp_session import ToolReply
+from memeval.systems.external.service import ToolError
 
 
 def of_command(command: str) -> dict[str, Any]:
@@ -129,6 +130,31 @@ def test_store_tool_is_tried_with_a_real_timestamp(monkeypatch: pytest.MonkeyPat
     with RerankDouble() as service:
         option = asyncio.run(option_of_address(service.address, {}))
     assert option["store_arguments"] == {"text": "{text}", "timestamp": "{time}"}
+
+
+def test_an_mcp_server_whose_tool_fails_is_not_said_to_speak_no_protocol(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Locked:
+        def __init__(self) -> None:
+            self.tools = {
+                "save": {"properties": {"text": {}}},
+                "find": {"properties": {"query": {}}},
+            }
+
+        async def call(self, *_: Any) -> ToolReply:
+            raise ToolError("the tool 'save' of the MCP server failed: no account")
+
+        async def close(self) -> None: ...
+
+    async def connect(_: Any) -> Locked:
+        return Locked()
+
+    monkeypatch.setattr(mcp_session.McpSession, "open", connect)
+    failed = "^it is an MCP server, but the tool 'save' of the MCP server failed: no account$"
+    with RerankDouble() as service, pytest.raises(UserError, match=failed) as raised:
+        asyncio.run(option_of_address(service.address, {}))
+    assert "check system=mcp system.store_tool=..." in raised.value.hints[0]
 
 
 SERVER = """

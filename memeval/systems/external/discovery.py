@@ -23,7 +23,7 @@ from memeval.systems.external.mcp_session import McpSession, ToolReply
 from memeval.systems.external.mcp_settings import McpSettings, fill_template, probe_chunk
 from memeval.systems.external.mcp_transport import Server
 from memeval.systems.external.program import CaseHome, ProgramSettings
-from memeval.systems.external.service import Service
+from memeval.systems.external.service import Service, ToolError
 from memeval.text.shown import one_line
 
 Option = dict[str, Any]
@@ -67,6 +67,12 @@ LABEL = "memory"
 """Value for an argument of `LABELS` that a storing tool needs."""
 _DUMPS = re.compile(
     r"(?:read_graph|dump|export|(?:list|get|read)_(?:all|memories|notes|facts))", re.I
+)
+
+
+NAME_TOOLS = (
+    "name its tools:  check system=mcp system.store_tool=... system.search_tool=..., with "
+    "system.command=... or system.url=..."
 )
 
 
@@ -194,6 +200,12 @@ async def _mcp(values: Mapping[str, Any]) -> Option:
             option = {"defaults": ["mcp", "_self_"], **values, **_tools_of(session.tools)}
             option |= _case_of(option)
             return option | await _results_of(session, option, is_own=home is not None)
+        except ToolError as error:
+            # A server that starts slowly may need more time.
+            if " did not reply " in str(error):
+                raise
+
+            raise UnrecognisedToolsError(f"it is an MCP server, but {error}", NAME_TOOLS) from error
         finally:
             await session.close()
     finally:
@@ -218,8 +230,7 @@ def _tools_of(tools: Mapping[str, Mapping[str, Any]]) -> Option:
             raise UnrecognisedToolsError(
                 f"it is an MCP server, but memeval can't tell which of its tools is "
                 f"system.{role}_tool: {one_line(', '.join(tools), 1000)}",
-                "name them:  check system=mcp system.store_tool=... system.search_tool=..., with "
-                "system.command=... or system.url=...",
+                NAME_TOOLS,
             )
 
     return option
