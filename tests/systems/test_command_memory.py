@@ -234,6 +234,16 @@ def test_program_without_a_case_folder_gets_a_temporary_home(
     assert variables["UV_CACHE_DIR"] == "/srv/uv", "the user's own folder, if one is set"
 
 
+def test_program_whose_home_is_the_case_folder_by_a_setting_finds_its_downloads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HF_HOME", raising=False)
+    memory = faulty(tmp_path, "environment", env={"HOME": "{case_dir}"})
+    variables = environment_of(asked(memory)[0])
+    assert variables["HOME"] != os.environ["HOME"]
+    assert variables["HF_HOME"] == f"{os.environ['HOME']}/.cache/huggingface"
+
+
 @pytest.mark.parametrize("program", ["no-such-program", "/" + "x" * 300, __file__])
 def test_program_that_cannot_run_is_reported_before_any_request(program: str) -> None:
     state = "is not executable" if program == __file__ else "is not on this machine"

@@ -138,10 +138,12 @@ class CaseHome:
     def variables(self) -> dict[str, str]:
         """The program's environment."""
         variables = self._settings.inherited_variables()
-        if not self._settings.names_case:
-            variables = _caches(variables.get("HOME")) | variables | {"HOME": str(self._folder)}
-
         given = self._settings.env or {}
+        if not self._settings.names_case:
+            given = {"HOME": str(self._folder), **given}
+        if "HOME" in given:
+            variables = _caches(variables.get("HOME")) | variables
+
         return variables | {name: self._filled(value) for name, value in given.items()}
 
     def _filled(self, text: str) -> str:
