@@ -106,7 +106,8 @@ def serve(host: str, port: int, store: TrackingStore, root: Path, *, opens: bool
         writer.start()
 
         try:
-            page = f"http://{host}:{port}"
+            shown = f"[{host}]" if ":" in host else host
+            page = f"http://{shown}:{port}"
             wait_for(page, process, log)
             show_page(page, opens=opens)
             code = process.wait()
@@ -142,7 +143,8 @@ def check_free(host: str, port: int) -> None:
     """Raises `UserError` if a port is taken, before the server would fail with a traceback."""
     check_number("--port", port, {"least": 1, "most": 65_535})
     try:
-        with socket.create_server((host, port)):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.create_server((host, port), family=family):
             pass
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

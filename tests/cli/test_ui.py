@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
 from sample_runs import summary, write_folder
 
-from memeval.cli.ui import experiments, serve, ui, wait_for
+from memeval.cli.ui import check_free, experiments, serve, ui, wait_for
 from memeval.config.filing import Filing
 from memeval.errors import UserError, WorldError
 from memeval.results import RunSummary, read_tracked
@@ -352,6 +352,23 @@ def test_proxy_of_the_environment_is_not_asked_for_the_page(
     with EmptyPage() as page:
         wait_for(page.address, starting, tmp_path / "log")
         assert experiments(page.address) == []
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6")
+def test_page_is_served_at_an_ipv6_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    port = free_port()
+    check_free("::1", port)
+    monkeypatch.setattr("memeval.cli.ui.wait_for", lambda *_: None)
+    monkeypatch.setattr("memeval.cli.ui.experiments", stop)
+    monkeypatch.setattr("memeval.cli.ui.server_command", lambda *_: [sys.executable, "-c", ""])
+    store = TrackingStore("sqlite://", None, is_default=True)
+    assert serve("::1", port, store, tmp_path, opens=False) == 0
+    assert f"http://[::1]:{port} " in capsys.readouterr().out
 
 
 def test_server_that_ends_while_its_page_is_shown_is_one_line(
