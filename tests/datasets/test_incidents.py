@@ -304,9 +304,9 @@ def test_nezha_and_openrca_folders_are_recognized(tmp_path: Path) -> None:
     ]
     (day / "2022-01-02-fault_list.json").write_text(json.dumps({"03": faults}), encoding="utf-8")
     (case,) = cases(tmp_path / "nezha")
-    assert (case.case_id, [row.who for row in read(case)]) == (
+    assert (case.case_id, [(row.who, row.fault) for row in read(case)]) == (
         "nezha-2022-01-02",
-        [["cart"], ["ts_food_service"]],
+        [(["cart"], "network_delay"), (["ts_food_service"], "network_delay")],
     )
     folder = tmp_path / "openrca"
     folder.mkdir()

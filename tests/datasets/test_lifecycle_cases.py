@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memeval.datasets.invented import WORDS
+from memeval.datasets.chance import seeded_random
+from memeval.datasets.invented import WORDS, Values
 from memeval.datasets.lifecycle.case import LifecycleSettings, make_case, tenant_fact
 from memeval.metrics.lifecycle import AnswerOutcome, outcome
 from memeval.records import EvalCase, EvalQuestion
@@ -19,6 +20,13 @@ def settings(seed: int, language: str) -> LifecycleSettings:
 
 def of_kind(case: EvalCase, kind: str) -> list[EvalQuestion]:
     return [question for question in case.questions if question.category == kind]
+
+
+def test_a_value_that_overlaps_a_drawn_one_is_not_drawn() -> None:
+    values = Values(seeded_random("values"), "en")
+    assert values.claim("Harrow") and values.claim("Selby")
+    for value in ("Selby", "Harrow Hill", "arrow"):
+        assert not values.claim(value)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from genai_prices import Usage as PricedUsage
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from memeval.errors import ModelError, StorageError, UserError
 from memeval.llm.contract import Completion
 from memeval.llm.metering import Ledger, current_ledger, metered, totals, with_request
 from memeval.llm.mock import MockModel
@@ -76,6 +78,26 @@ def test_useless_reply_is_billed_besides_the_next_one_to_the_same_request() -> N
         MeteredModel(MockModel()).forget(Completion(text="?", usage=usage, latency_s=0.1))
 
     assert ledger.usages == [useless, read]
+
+
+@pytest.mark.parametrize(
+    ("error", "counted"),
+    [
+        (asyncio.CancelledError(), 1),
+        (StorageError("the disk is full"), 1),
+        (UserError("no key"), 1),
+        (ModelError("the question failed"), 0),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_calls_of_work_that_ends_with_the_run_count_outside(
+    error: BaseException, counted: int
+) -> None:
+    outer, usage = Ledger(), Usage(Role.ANSWER, "m", "openai", 5, 1)
+    with metered(outer), suppress(type(error)), metered(Ledger(usages=[usage])):
+        raise error
+
+    assert outer.usages == [usage] * counted
 
 
 def test_concurrent_questions_have_separate_ledgers_in_threads_too() -> None:
