@@ -230,9 +230,6 @@ def test_identity_depends_only_on_what_shapes_the_storms() -> None:
         {"storms_per_case": 2},
     ]
     assert len({identity(), *(identity(**other) for other in others)}) == 9
-    # Stored results have keys with these digests: they change only with the generator's version.
-    assert identity()[:16] == "fc1b872e4075afcc"
-    assert identity(storms_per_case=2)[:16] == "56e2d71ef73f6da4"
 
 
 def test_number_of_cases_and_questions_changes_no_storm() -> None:

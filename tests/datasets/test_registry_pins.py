@@ -84,3 +84,17 @@ def test_cases_that_need_no_download_are_unchanged(
     """A changed word or order would change the prompts, but not the name of the data."""
     cases = list(build(name, tmp_path, **given).cases())
     assert sha256(msgspec.json.encode(cases, order="deterministic")).hexdigest()[:16] == digest
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "digest"),
+    [
+        ("synthetic", {}, "418e6cd1fc09eebc"),
+        ("lifecycle", {}, "6ff49c2b1691f690"),
+        ("alert_storm", {}, "fc1b872e4075afcc"),
+        ("alert_storm", {"storms_per_case": 2}, "56e2d71ef73f6da4"),
+    ],
+)
+def test_generated_data_keep_their_digest(name: str, given: dict[str, int], digest: str) -> None:
+    """The keys of stored results contain it: it changes only with the generator's version."""
+    assert build(name, Path("/"), **given).open().sha256[:16] == digest
