@@ -524,6 +524,26 @@ class Odd(LoopbackServer):
         return False
 
 
+@pytest.mark.parametrize("takes_accepted", [True, False])
+def test_status_202_is_a_reply_only_if_the_contract_takes_it(takes_accepted: bool) -> None:
+    async def post(address: str) -> Mapping[str, Any]:
+        settings = EndpointSettings(address, "key", 1, 60.0, 0, takes_accepted=takes_accepted)
+        endpoint = Endpoint(settings)
+        try:
+            return (await endpoint.post("/add", BODY, as_object)).value
+        finally:
+            await endpoint.aclose()
+
+    with Odd(reply_head(202, 2, {}), b"{}") as server:
+        if takes_accepted:
+            assert asyncio.run(post(server.address)) == {}
+        else:
+            with pytest.raises(ModelError, match="HTTP 202: the request was only accepted"):
+                asyncio.run(post(server.address))
+
+        assert server.asked == 1
+
+
 @pytest.mark.usefixtures("_either_way")
 @pytest.mark.parametrize("status", [200, 503])
 def test_endless_body_is_not_read_whole(status: int) -> None:

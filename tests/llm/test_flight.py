@@ -187,6 +187,35 @@ def test_batches_cancelled_before_they_begin_can_be_asked_for_again(tmp_path: Pa
     assert len(asyncio.run(scene())) == 3
 
 
+def test_a_batch_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
+    keys = [content_key({"a": "request", "number": number}) for number in range(3)]
+    stored: dict[str, str] = {}
+    asked: list[str] = []
+
+    async def look(wanted: Sequence[str]) -> dict[str, str]:
+        return {key: stored[key] for key in wanted if key in stored}
+
+    async def ask(wanted: Sequence[str]) -> dict[str, str]:
+        (key,) = wanted
+        asked.append(key)
+        if asked == [key]:
+            raise ModelError("refused")
+
+        stored[key] = "a reply"
+        return {key: stored[key]}
+
+    async def scene() -> dict[str, str]:
+        flights = Flights[str](FileLeases(tmp_path), size=1)
+        with pytest.raises(ModelError, match="refused"):
+            await flights.fetch(keys, look, ask)
+
+        assert len(stored) == 2
+        return await flights.fetch(keys, look, ask)
+
+    assert asyncio.run(scene()) == dict.fromkeys(keys, "a reply")
+    assert Counter(asked) == Counter([*keys, asked[0]])
+
+
 def test_lease_held_by_another_is_waited_for_only_for_the_patience(tmp_path: Path) -> None:
     leases = FileLeases(tmp_path)
     asked: list[str] = []
