@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from math import log2
+from pathlib import Path
 
 import pytest
 from sample_records import record, verdict
 
+from memeval.datasets.locate import build
 from memeval.datasets.longmemeval.metrics import (
     official_dcg,
     official_means,
@@ -96,3 +98,17 @@ def test_mean_score_counts_only_scored_records() -> None:
     ]
     assert mean(row.score for row in rows) == pytest.approx(1 / 3)
     assert mean(row.score for row in rows[3:]) is None
+
+
+def test_abstention_and_updates_have_their_own_accuracy() -> None:
+    wrong = verdict(Label.WRONG)
+    rows = [
+        record(category="knowledge-update"),
+        record(category="knowledge-update", verdict=wrong),
+        record(category="multi-session", verdict=wrong),
+        record(category="multi-session", answerable=False),
+    ]
+    assert build("longmemeval_s", Path("/nowhere")).measures(rows) == {
+        "abstention_accuracy": 1.0,
+        "knowledge_update_accuracy": 0.5,
+    }
