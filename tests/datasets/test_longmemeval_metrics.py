@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log2
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from memeval.datasets.longmemeval.metrics import (
     official_metrics,
     official_ndcg,
 )
-from memeval.records import Label, Status
+from memeval.records import EvalQuestion, Label, Status
 from memeval.statistics.means import mean
 
 SESSION_OF = {"s1:1": "s1", "s1:3": "s1", "s2:1": "s2", "s3:1": "s3", "s3:3": "s3", "s3:5": "s3"}
@@ -112,3 +113,17 @@ def test_abstention_and_updates_have_their_own_accuracy() -> None:
         "abstention_accuracy": 1.0,
         "knowledge_update_accuracy": 0.5,
     }
+
+
+def test_official_metrics_are_those_of_user_turns_and_answerable_questions() -> None:
+    ranking, question = [("s1:1",), ("s2:1",)], EvalQuestion("q", "Who?", "x", ("Ana",))
+    cited = replace(question, evidence=("s1:1",))
+    user = build("longmemeval_s", Path("/nowhere"), roles="user")
+    assert user.ranking_metrics(cited, ranking, SESSION_OF) == official_metrics(
+        ranking, ["s1:1"], SESSION_OF
+    )
+    for other in (question, replace(cited, answerable=False)):
+        assert user.ranking_metrics(other, ranking, SESSION_OF) == {}
+
+    both = build("longmemeval_s", Path("/nowhere"))
+    assert both.ranking_metrics(cited, ranking, SESSION_OF) == {}

@@ -102,6 +102,22 @@ def test_manifest_that_names_files_outside_is_ignored(tmp_path: Path, name: obje
     assert not (tmp_path / "home").exists()
 
 
+def test_the_manifest_is_uploaded_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A reader that finds it finds all files."""
+    sent: list[str] = []
+
+    def note(self: object, local: str, target: str, **_: Any) -> None:
+        sent.append(target.rpartition("/")[2])
+
+    monkeypatch.setattr(MemoryFileSystem, "put_file", note)
+    for name in ("a.json", MANIFEST, "z.json"):
+        (tmp_path / name).write_text("{}")
+
+    asyncio.run(SharedMemories("memory://uploaded-last", 0).put(tmp_path, "key"))
+
+    assert sorted(sent) == ["a.json", MANIFEST, "z.json"] and sent[-1] == MANIFEST
+
+
 def test_unreachable_store_is_named(tmp_path: Path) -> None:
     shared = SharedMemories(f"file://{tmp_path}/shared", 0)
     (tmp_path / "shared").rmdir()
