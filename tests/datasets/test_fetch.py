@@ -579,6 +579,14 @@ def test_login_page_does_not_replace_what_has_arrived(odd: Any, tmp_path: Path) 
     assert part.read_bytes() == BODY[:1000]
 
 
+@pytest.mark.parametrize("target", ["https://me@other.test/x", "https://:pw@other.test/x"])
+def test_a_redirect_that_brings_a_login_is_not_followed(target: str) -> None:
+    with pytest.raises(WorldError, match="redirects to a URL with a user name"):
+        SafeRedirects().redirect_request(
+            Request("https://h.test/"), io.BytesIO(), 302, "", HTTPMessage(), target
+        )
+
+
 @pytest.mark.parametrize(
     "target", ["http://other.test/x", "ftp://other.test/x", "file:///etc/passwd"]
 )

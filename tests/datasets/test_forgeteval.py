@@ -109,6 +109,7 @@ def test_case_passes_with_all_required_and_no_deleted_facts(
 def test_cases_whose_mutations_a_system_cannot_express_are_counted(tmp_path: Path) -> None:
     records = [
         record(metrics={FORGETEVAL: 0.0}),
+        record(metrics={FORGETEVAL: 1.0}),
         record(metrics={}),
         record(metrics={}, hypothesis=None),
     ]
