@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memeval.cli.main import run_command
-from memeval.config.paths import data_dir, outputs_dir
+from memeval.config.paths import cache_dir, data_dir, outputs_dir, prepared_dir
 from memeval.results.own_prices import prices_file
 
 
@@ -23,6 +23,9 @@ def test_folders_may_begin_with_a_tilde(tmp_path: Path, monkeypatch: pytest.Monk
     prices.touch()
 
     assert outputs_dir() == tmp_path / "home" / "outputs"
+    # Another name would pay for all replies, and build all memories, again.
+    assert cache_dir() == tmp_path / "home" / "data" / "cache"
+    assert prepared_dir() == tmp_path / "home" / "data" / "prepared"
     assert data_dir() == tmp_path / "data"
     assert prices_file() == str(prices)
 
