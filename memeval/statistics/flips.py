@@ -8,6 +8,7 @@ the observed one; the interval contains the differences that the same flips do n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -170,9 +171,21 @@ def _sign_vectors(groups: int) -> Iterator[Matrix]:
 
         return
 
+    for bits in _drawn_bits(groups):
+        yield 1.0 - 2.0 * np.unpackbits(bits, axis=1, count=groups)
+
+
+@lru_cache(maxsize=16)
+def _drawn_bits(groups: int) -> list[Matrix]:
+    """The drawn signs in batches, eight to a byte; kept, as drawing takes most of a test's time."""
+    import numpy as np
+
     generator = np.random.default_rng(SEED)
     # A multiple of four vectors leaves no random bits over, so that the draws are always the same.
     most = max(4, min(_BATCH, _MAX_SIGNS // groups // 4 * 4))
+    batches = []
     for start in range(0, DRAWS, most):
         size = (min(most, DRAWS - start), groups)
-        yield 1.0 - 2.0 * generator.integers(0, 2, size=size, dtype=np.int8)
+        batches.append(np.packbits(generator.integers(0, 2, size=size, dtype=np.int8), axis=1))
+
+    return batches
