@@ -41,6 +41,7 @@ def compare_runs(
     steps: bool = False,
     force: bool = False,
     common: bool = False,
+    categories: bool = True,
     scores: Sequence[RunScores] = (),
 ) -> Comparison:
     """Compares each run with the one at position `baseline`, with all others (`all_pairs`), or with
@@ -48,7 +49,8 @@ def compare_runs(
 
     `scores` are the runs' scores, if they were read before: then no file of a run is opened.
     `common` compares versions of a data set, on the questions that all runs asked in the same
-    words. Runs that may not be compared become a `Refusal`, unless `force`. Raises `UserError` if
+    words. Without `categories`, the differences are not split by category, which takes most of the
+    time. Runs that may not be compared become a `Refusal`, unless `force`. Raises `UserError` if
     records can't be read, and for a metric that no run has.
     """
     sent = None
@@ -70,7 +72,8 @@ def compare_runs(
     def may_be_compared(first: int, second: int) -> bool:
         return not _comparable_pairs([(first, second)], runs, scores, metric, allowed)[1]
 
-    differences = adjusted(_differences(kept, runs, scores, metric, sent), scores)
+    titles = _category_titles(scores) if categories else {}
+    differences = adjusted(_differences(kept, runs, scores, metric, sent, titles=titles), scores)
     letters = letters_of(differences, scores, may_be_compared)
     summaries = [run.summary for run in runs]
     has_baseline = bool(runs) and not (all_pairs or steps)
@@ -174,15 +177,12 @@ def _differences(
     scores: Sequence[RunScores],
     metric: Metric,
     sent: SentReader | None,
+    *,
+    titles: Mapping[str, str],
 ) -> dict[Pair, Difference]:
-    """Each pair's difference, p not adjusted yet. `kept` has the pairs' overridden reasons."""
-    # By id and not by name: runs may name their categories differently.
-    named: dict[tuple[str, str, str], None] = {}
-    for run_scores in scores:
-        for asked in run_scores.questions.values():
-            named["", asked.category, asked.category_name] = None
-
-    titles = {category: title for (_, category), title in category_titles(named).items()}
+    """Each pair's difference, p not adjusted yet. `kept` has the pairs' overridden reasons, and
+    `titles` the names of the categories to compare.
+    """
     differences = {}
     for (first, second), forced in kept.items():
         run_scores, other = scores[first], scores[second]
@@ -221,6 +221,16 @@ def _model_notes(scores: Sequence[RunScores], names: Sequence[str]) -> Iterator[
                 f"The replies to {role} calls for {one_line(requested, 80)} named different "
                 f"models: {'; '.join(shown)}."
             )
+
+
+def _category_titles(scores: Sequence[RunScores]) -> dict[str, str]:
+    """The titles of the categories by id: runs may name a category differently."""
+    named: dict[tuple[str, str, str], None] = {}
+    for run_scores in scores:
+        for asked in run_scores.questions.values():
+            named["", asked.category, asked.category_name] = None
+
+    return {category: title for (_, category), title in category_titles(named).items()}
 
 
 def _questions(scores: Sequence[RunScores]) -> dict[str, dict[str, str]]:

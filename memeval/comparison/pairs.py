@@ -29,8 +29,8 @@ def difference_between(
 ) -> Difference:
     """One run minus another, with p not adjusted yet.
 
-    `names` are the keys of both, `titles` the names of categories by their id, and `most` is the
-    largest possible difference.
+    `names` are the keys of both, `titles` the names of the categories to compare by their id, and
+    `most` is the largest possible difference.
     """
     common = scores.common(other)
     changes = deltas_of(scores.values, other.values, common)
@@ -68,7 +68,7 @@ def same_values(scores: RunScores, other: RunScores) -> bool:
 def _by_category(
     scores: RunScores, other: RunScores, titles: Mapping[str, str], most: float | None
 ) -> Iterator[CategoryDifference]:
-    groups = scores.grouped("category", scores.common(other))
+    groups = scores.grouped("category", scores.common(other)) if titles else {}
     # Categories come in the order of the data set, not in that of the first questions.
     for category in sorted(groups, key=natural_order):
         names = groups[category]

@@ -210,7 +210,7 @@ class _Verifier:
         if len(runs) < 2 or any(run.metrics.get("accuracy") is None for run in runs):
             return 0
 
-        comparison = compare_runs(runs, metrics()["accuracy"], all_pairs=True)
+        comparison = compare_runs(runs, metrics()["accuracy"], all_pairs=True, categories=False)
         # Runs that may be compared with each other are adjusted together.
         for group in groups_of((pair.first, pair.second) for pair in comparison.differences):
             keys, asked = [], []

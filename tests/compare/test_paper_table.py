@@ -10,10 +10,12 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from made_runs import example, in_conversations, made_run
 
+from memeval.comparison import pairs
 from memeval.comparison.build import compare_runs
 from memeval.comparison.paper.build import paper_table
 from memeval.comparison.paper.differences import difference_table
@@ -50,6 +52,19 @@ def test_differences_mark_what_their_note_explains(tmp_path: Path) -> None:
     (mde,) = (column.cells[0].text for column in table.columns if column.name == "MDE")
     assert mde.endswith("*")
     assert any(note.startswith("*: the MDE") for note in table.notes)
+
+
+def test_a_table_tests_each_pair_once_and_no_category(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Categories take most of the time of a comparison, and the table describes them."""
+    runs = cells(tmp_path, high=HIGH, middle=MIDDLE, low=LOW)
+    assert all(pair.categories for pair in compare_runs(runs, metric_named("accuracy")).differences)
+
+    test = Mock(wraps=pairs.difference_on)
+    monkeypatch.setattr(pairs, "difference_on", test)
+    paper_table(runs, ["accuracy"])
+    assert test.call_count == 3
 
 
 def test_the_best_is_bold_only_if_each_difference_is_shown(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def _columns_named(
             columns.append(_described_column(metric, summaries))
             continue
 
-        comparison = compare_runs(runs, metric, all_pairs=True, force=force)
+        comparison = compare_runs(runs, metric, all_pairs=True, force=force, categories=False)
         _refuse_other_protocols(comparison)
         comparisons[metric.name] = comparison
         columns.append(_compared_column(metric, comparison))

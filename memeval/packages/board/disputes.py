@@ -72,6 +72,7 @@ def differing_packages(
         compared = compare_runs(
             [entry.run for entry in by_key.values()],
             metrics()["accuracy"],
+            categories=False,
             scores=[entry.scores for entry in by_key.values()],
         )
         for difference in compared.differences:

@@ -40,7 +40,8 @@ def table_of(name: str, entries: Sequence[BoardEntry], claims: Sequence[Claim]) 
     if best is not None:
         best_key = runs[best].key
         if len(runs) > 1 and any(run_scores.values for run_scores in scores):
-            compared = compare_runs(runs, metrics()["accuracy"], baseline=best, scores=scores)
+            accuracy = metrics()["accuracy"]
+            compared = compare_runs(runs, accuracy, baseline=best, categories=False, scores=scores)
             for pair in compared.differences:
                 differences[pair.first] = pair.result
 
