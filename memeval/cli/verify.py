@@ -43,7 +43,7 @@ def verify(arguments: Sequence[str]) -> int:
 
     wrong = 0
     for folder in dict.fromkeys(folders):
-        verified = verify_run(folder, keeps_rankings=False)
+        verified = verify_run(folder, keeps_rows=False)
         outcome = counted(len(verified.problems), "problem") if verified.problems else "sound"
         wrong |= bool(verified.problems)
         print(printable(f"{folder.name}  {one_line(verified.name)}: {outcome}"))

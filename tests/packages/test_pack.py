@@ -349,22 +349,15 @@ def test_a_full_temporary_folder_is_named(monkeypatch: pytest.MonkeyPatch, tmp_p
         on_disk([b"line"])
 
 
-def test_only_a_package_keeps_the_rankings_of_its_rows(runs: list[memeval.FinishedRun]) -> None:
+def test_only_a_package_keeps_rows_and_records(runs: list[memeval.FinishedRun]) -> None:
     kept = []
     for keeps in (True, False):
-        check = FolderCheck(runs[0].folder, keeps_rankings=keeps)
+        check = FolderCheck(runs[0].folder, keeps_rows=keeps)
         check.run()
         assert check.problems == []
-        rankings = [
-            row.ranking
-            for answers in check.answers
-            if answers is not None
-            for row in answers.rows.values()
-            if isinstance(row, AnswerRow)
-        ]
-        kept.append(any(rankings))
+        kept.append([bool(rows) for rows in (check.answers, check.verdicts, check.records)])
 
-    assert kept == [True, False]
+    assert kept == [[True] * 3, [False] * 3]
 
 
 def test_environment_names_the_models_that_replies_named(runs: list[memeval.FinishedRun]) -> None:

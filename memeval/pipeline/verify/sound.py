@@ -65,14 +65,14 @@ MAX_NAMED = 3
 
 
 def verify_run(
-    folder: Path, *, brings_prices: bool = False, keeps_rankings: bool = True
+    folder: Path, *, brings_prices: bool = False, keeps_rows: bool = True
 ) -> FolderCheck:
     """Compares a run folder, its rows and its memories with `run.json`. Only reads.
 
-    With `brings_prices`, the prices in use are the run's own. Without `keeps_rankings`, it checks
-    rankings, but does not keep them in memory.
+    With `brings_prices`, the prices in use are the run's own. Without `keeps_rows`, it checks rows
+    and records, but does not keep them in memory.
     """
-    check = FolderCheck(folder, brings_prices=brings_prices, keeps_rankings=keeps_rankings)
+    check = FolderCheck(folder, brings_prices=brings_prices, keeps_rows=keeps_rows)
     check.run()
     return check
 
@@ -81,10 +81,11 @@ class FolderCheck:
     """The check of a run folder, and its findings."""
 
     def __init__(
-        self, folder: Path, *, brings_prices: bool = False, keeps_rankings: bool = True
+        self, folder: Path, *, brings_prices: bool = False, keeps_rows: bool = True
     ) -> None:
         self.brings_prices = brings_prices
-        self.parse_answer = answer_or_ingest if keeps_rankings else _without_ranking
+        self.keeps_rows = keeps_rows
+        self.parse_answer = answer_or_ingest if keeps_rows else _without_ranking
         self.ingests: list[Ingest] | None = []
         self.records: list[Record] = []
         self.lines: list[dict[str, Any]] = []
@@ -128,9 +129,11 @@ class FolderCheck:
         records = self._read_records(summary)
         # Without the records, every comparison with them would be a separate problem.
         if records is not None:
-            self.records = records
             self._check_rows(summary, repeats, records)
             self._check_figures(summary, records)
+            self.lines.clear()
+            if self.keeps_rows:
+                self.records = records
 
         # The seed is part of the key only if a model is used at ingest: otherwise the repeats share
         # a memory, which is read once.
@@ -275,18 +278,21 @@ class FolderCheck:
     ) -> None:
         # A run from a package has another key here, and its rows contain the original one.
         run_key = summary.tags.get(PACKAGE_RUN, summary.run_key)
-        bill, bill_of_ingests = Bill(run_key), Bill(run_key)
+        bill, bill_of_ingests, has_answers = Bill(run_key), Bill(run_key), True
         for number, repeat in enumerate(repeats):
             own_records = [record for record in records if record.repeat == number]
             self._check_seed_and_top_k(summary, repeat, own_records)
             ids = [record.question_id for record in own_records]
             answers = self._read_rows("answer", repeat, self.parse_answer, ids, summary)
             verdicts = self._read_rows("judge", repeat, VerdictRow.from_json, ids, summary)
-            self.answers.append(answers)
-            self.verdicts.append(verdicts)
+            has_answers = has_answers and answers is not None
+            if self.keeps_rows:
+                self.answers.append(answers)
+                self.verdicts.append(verdicts)
+
             self._keep_ingests(answers, repeat["seed"], bill_of_ingests, own_records)
             # A repeat's bill depends on the repeats before it.
-            if verdicts and all(self.answers):
+            if verdicts and has_answers:
                 assert answers is not None, "the last of all answers"
                 differing = [
                     record.question_id
