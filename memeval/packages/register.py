@@ -284,15 +284,18 @@ def _left_out_notes(packed: Sequence[Run], known: Sequence[Run]) -> list[str]:
 def _repetition_notes(packed: Sequence[Run]) -> Iterator[str]:
     """Notes on results that runs replaced although they were complete, as `--fresh` does."""
     for run in packed:
-        records, outputs, count = run.read_records(), run.folder.resolve().parent.parent, 0
+        outputs, count = run.folder.resolve().parent.parent, 0
+        ids: dict[int, list[str]] = {}
+        for record in run.iter_records():
+            ids.setdefault(record.repeat, []).append(record.question_id)
+
         for number, keys in enumerate(run.summary.identity["keys"]):
-            ids = [record.question_id for record in records if record.repeat == number]
             for stage, folder in (("answer", "answers"), ("judge", "verdicts")):
                 rows = rows_of_run(
                     outputs / folder / f"{keys[stage]}.jsonl",
                     {stage: keys[stage], "seed": keys["seed"]},
                     answer_or_ingest if stage == "answer" else VerdictRow.from_json,
-                    ids=ids,
+                    ids=ids.get(number, ()),
                     summary=run.summary,
                 )
                 current = set(rows.seals.values())

@@ -6,6 +6,7 @@ rows, even under the same key.
 
 import json
 import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -89,14 +90,12 @@ def _adopt_run(package: Package, run: Run, signer: str) -> bool:
     except UserError:
         data = None
 
-    records = run.read_records()
-    is_restored = data is not None and any(is_withheld(record.question) for record in records)
+    is_restored = data is not None and any(
+        is_withheld(record.question) for record in run.iter_records()
+    )
     if data is not None and is_restored:
-        path = run.folder / RECORDS_FILE
-        restored = (with_texts(record, data.questions[record.question_id]) for record in records)
-        lines = [json_line(record.to_json()) for record in restored]
         # Not written in place: the file is a link to the entry of the package.
-        write_atomically(path, "".join(lines))
+        write_atomically(run.folder / RECORDS_FILE, _restored_records(run, data))
         _restore_texts(run, data)
 
     key = imported_key(package.id, run.key)
@@ -117,6 +116,11 @@ def _adopt_run(package: Package, run: Run, signer: str) -> bool:
     return is_restored
 
 
+def _restored_records(run: Run, data: PackagedData) -> Iterator[str]:
+    for record in run.iter_records():
+        yield json_line(with_texts(record, data.questions[record.question_id]).to_json())
+
+
 def _restore_texts(run: Run, data: PackagedData) -> None:
     """Restores the texts of chunks, cut by the run's granularity, and of questions."""
     known: dict[str, str] = {}
@@ -128,12 +132,14 @@ def _restore_texts(run: Run, data: PackagedData) -> None:
 
     for keys in run.summary.identity["keys"]:
         path = texts_file(run.folder.parent.parent / "answers" / f"{keys['answer']}.jsonl")
-        lines = []
-        for line in path.read_text(encoding="utf-8").splitlines():
+        write_atomically(path, _restored_texts(path, known))
+
+
+def _restored_texts(path: Path, known: Mapping[str, str]) -> Iterator[str]:
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
             entry = json.loads(line)
             if entry.get(WITHHELD) and entry["id"] in known:
                 entry = {"id": entry["id"], "text": known[entry["id"]]}
 
-            lines.append(json_line(entry, (",", ":")))
-
-        write_atomically(path, "".join(lines))
+            yield json_line(entry, (",", ":"))

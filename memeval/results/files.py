@@ -188,14 +188,15 @@ def folder_beside(path: Path) -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix=f".{owner()}.", suffix=".tmp", dir=path.parent)
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str | Iterator[str]) -> None:
     """Writes a whole file or leaves the old one: temporary name, flush to disk, rename. The next
     write there removes the temporary files of killed processes.
 
+    A text larger than memory is given in pieces, which may be read from the old file.
     Only its owner may read it. A device or a pipe is written to: as root, a file would replace it.
     """
     if path.parent == Path("/dev") or (path.exists() and not path.is_file()):
-        path.write_text(text, encoding="utf-8")
+        path.write_text("".join(text), encoding="utf-8")
         return
 
     sweep_beside(path)
@@ -203,7 +204,7 @@ def write_atomically(path: Path, text: str) -> None:
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+            file.writelines([text] if isinstance(text, str) else text)
             # If it were renamed before its content is on disk, it could be empty after a power cut.
             file.flush()
             os.fsync(file.fileno())

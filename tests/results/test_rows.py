@@ -486,3 +486,13 @@ def test_the_reason_for_half_a_line_is_reported(
 
     os.close(descriptor)
     assert file.read_bytes() == lines[0]
+
+
+def test_a_file_can_be_written_piece_by_piece_from_its_old_content(tmp_path: Path) -> None:
+    """Restores the records of a package, which may not fit in memory at once."""
+    path = tmp_path / "records.jsonl"
+    path.write_text("a\nb\n", encoding="utf-8")
+    with path.open(encoding="utf-8") as lines:
+        write_atomically(path, (f"{line.strip()}!\n" for line in lines))
+
+    assert path.read_text(encoding="utf-8") == "a!\nb!\n"
