@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
@@ -21,7 +22,7 @@ from made_runs import made_run
 
 import memeval
 from memeval.errors import UserError
-from memeval.packages.export.inspect_log import inspect_log
+from memeval.packages.export.inspect_log import inspect_log, write_inspect
 from memeval.packages.export.rows import clean_row, export_rows
 from memeval.packages.export.terms import terms_of
 from memeval.records import Status
@@ -163,6 +164,23 @@ def test_a_log_has_the_results_of_tools(hostile: memeval.Run) -> None:
     row["prompt"] = [{"role": role, "content": role} for role in (*roles, "odd")]
     (sample,) = inspect_log(hostile, [row], terms_of(hostile.summary))["samples"]
     assert [message["content"] for message in sample["messages"]] == [*roles, HOSTILE]
+
+
+def test_a_log_is_written_in_pieces(hostile: memeval.Run, tmp_path: Path) -> None:
+    """The text of a large log takes several times the memory of its rows."""
+    rows = list(export_rows(hostile, with_texts=True))
+    for row in rows:
+        row |= {"prompt": [], "context": "x" * 20_000}
+
+    tracemalloc.start()
+    try:
+        write_inspect(hostile, rows * 100, terms_of(hostile.summary), tmp_path)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    (path,) = tmp_path.glob("*.json")
+    assert most < path.stat().st_size / 2
 
 
 def test_inspect_reads_hostile_texts_and_failures(hostile: memeval.Run, tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """A run as a log of inspect_ai, in the JSON that `inspect view` opens."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ from memeval import __version__
 from memeval.packages.export.rows import Row, measured_metrics, run_identity
 from memeval.packages.export.terms import DataTerms
 from memeval.records import Label, Status
-from memeval.results.files import as_json, write_atomically
+from memeval.results.files import write_atomically
 from memeval.results.run import Run
 from memeval.text.names import file_name
 
@@ -38,7 +40,9 @@ def write_inspect(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path)
     # inspect_ai lists only files whose names begin with a time, and cuts names at underscores.
     task = file_name(run.summary.dataset).replace("_", "-")
     name = f"{created}_{task}_{file_name(run.key)}.json"
-    write_atomically(folder / name, as_json(log, indent=1) + "\n")
+    # In pieces: a log of 100,000 answers takes 130 MB, and a list of its parts a GB.
+    pieces = json.JSONEncoder(ensure_ascii=False, indent=1).iterencode(log)
+    write_atomically(folder / name, chain(pieces, "\n"))
 
 
 def inspect_log(run: Run, rows: Sequence[Row], terms: DataTerms) -> dict[str, Any]:
