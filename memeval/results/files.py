@@ -114,8 +114,8 @@ def memory_folders(prepared: Path, key: str) -> list[Path]:
     Usually one: a system with two names has one folder, under the name that was used first.
     """
     # Compared, not used as a pattern: a key in an edited run.json must not lead elsewhere.
-    folders = sorted(path for path in prepared.glob("*/*") if path.is_dir())
-    return [folder for folder in folders if folder.name.endswith(f"-{key}")]
+    named = [path for path in prepared.glob("*/*") if path.name.endswith(f"-{key}")]
+    return sorted(filter(Path.is_dir, named))
 
 
 def dump_file(folder: Path) -> Path:

@@ -30,7 +30,7 @@ from memeval.results import (
     unsealed,
     write_atomically,
 )
-from memeval.results.files import append_whole
+from memeval.results.files import append_whole, memory_folders
 from memeval.results.private import make_folder
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import RowStore, read_row_file, read_rows, sealed_line
@@ -496,3 +496,23 @@ def test_a_file_can_be_written_piece_by_piece_from_its_old_content(tmp_path: Pat
         write_atomically(path, (f"{line.strip()}!\n" for line in lines))
 
     assert path.read_text(encoding="utf-8") == "a!\nb!\n"
+
+
+def test_only_the_memories_of_a_key_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`verify` looks for the memories of each run, and a home may have a thousand."""
+    folders = [tmp_path / "demo" / f"bm25-{key}" for key in ("own", "other")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+
+    asked: list[Path] = []
+    is_dir = Path.is_dir
+
+    def note(path: Path) -> bool:
+        asked.append(path)
+        return is_dir(path)
+
+    monkeypatch.setattr(Path, "is_dir", note)
+    assert memory_folders(tmp_path, "own") == folders[:1]
+    assert folders[1] not in asked
