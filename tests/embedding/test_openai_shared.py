@@ -143,6 +143,15 @@ def test_cached_vector_takes_the_time_of_its_paid_request(tmp_path: Path) -> Non
     assert ledgers[0].usages[0].completion_tokens == 0
 
 
+def test_tokens_that_the_endpoint_does_not_report_are_estimated(tmp_path: Path) -> None:
+    texts = ["the harbour at low tide", "a session of its own"]
+    with ScriptedEndpoint(usage=False) as server, metered(Ledger()) as ledger:
+        asyncio.run(embed(server, tmp_path, texts, at_once=False))
+
+    (usage,) = ledger.usages
+    assert (usage.prompt_tokens, usage.estimated, usage.calls) == (10, True, 1)
+
+
 def test_vector_stored_without_a_time_has_none(tmp_path: Path) -> None:
     vector = np.array([1.0, 0.0], dtype=np.float32).tobytes()
     assert read_timed_value(vector) == (vector, None)

@@ -10,6 +10,7 @@ from memeval.llm.contract import Completion, Prompt
 from memeval.llm.memory_prompts import EntitiesPrompt
 from memeval.llm.model import LanguageModel
 from memeval.records import Query, Role, Usage
+from memeval.retrieval.entities import entities
 from memeval.systems.registry import settings_of, system_class
 
 from .conftest import Builder, by_session, conversation
@@ -89,3 +90,9 @@ def test_rules_replace_a_missing_model_and_are_flagged() -> None:
         False,
     ]
     assert system.ingest_templates(online) == ("entities",)
+
+
+def test_rules_name_capitalised_words_and_nouns_after_an_opener() -> None:
+    found = entities("Yesterday Ann Lee met my friend from Oslo near the old harbour.")
+    names = {"Ann Lee", "Ann", "Lee", "Oslo"}
+    assert set(found.values()) == names | {"friend", "old harbour", "old", "harbour"}
