@@ -98,6 +98,7 @@ def test_runs_of_many_kinds_are_sound(
         lambda run: run["facet_titles"].update(ability="Skill"),
         lambda run: run["tags"].update(data_pinned="false"),
         lambda run: run["tags"].update(data_version="2"),
+        lambda run: run["identity"].update(inputs=None),
     ],
 )
 def test_edit_of_figures_and_titles_from_the_data_is_found(
