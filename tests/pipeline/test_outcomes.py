@@ -1,4 +1,4 @@
-"""What the outcomes of a sweep's cells lead to: its lists, its exit status, and errors."""
+"""Effects of the outcomes of a sweep's cells: its lists, its exit status, and errors."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ def planned(number: int, key: str = "") -> Any:
 
 
 def test_only_a_bug_ends_the_command_as_an_error() -> None:
-    bug = ValueError("a bug")
-    returned = job_return(CellOutcome(planned(0), error=bug))
-    assert (returned.status, returned._return_value) == (JobStatus.FAILED, bug)
+    returned = job_return(CellOutcome(planned(0), error=ValueError("a bug")))
+    assert returned.status is JobStatus.FAILED
+    with pytest.raises(ValueError, match="a bug"):
+        assert returned.return_value
+
     for error in (UserError("no key"), WorldError("no network")):
         returned = job_return(CellOutcome(planned(0), error=error))
         assert (returned.status, returned.return_value) == (JobStatus.COMPLETED, None)
