@@ -7,8 +7,9 @@ finish, because they are paid for.
 """
 
 import asyncio
+import ssl
 from collections.abc import Coroutine, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -20,7 +21,7 @@ from memeval.errors import ModelError, StorageError, UserError, WorldError
 from memeval.llm.disk import Disk
 from memeval.llm.faults import FaultKind, Setback, connection_setback
 from memeval.llm.in_flight import finish_or_cancel, in_flight
-from memeval.llm.transport import PROXY_HINT, proxy_of
+from memeval.llm.transport import PROXY_HINT, authorities, proxy_of
 from memeval.text.shown import counted, one_line
 
 T = TypeVar("T")
@@ -29,6 +30,8 @@ CONNECT_S = 5.0
 """Time limit of the first connection in seconds; after it, the calls' patience applies."""
 ENDING_S = 10.0
 """Seconds for which stopped work waits for its calls under way."""
+PROBE = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+NO_TLS = " speaks plain HTTP, not HTTPS"
 CONTINUES = "nothing was lost: the same command continues"
 
 
@@ -246,7 +249,11 @@ def _way_out(setback: Setback, option: str, role: str) -> str:
     if setback.message.startswith("TLS: the certificate of "):
         return f"check the URL, or name the file of your own authority:  {option}=… SSL_CERT_FILE=…"
 
-    return f"check the URL, and that the server is running:  {option}=…"
+    way_out = "check the URL, and that the server is running:"
+    if setback.message.endswith(NO_TLS):
+        way_out = "begin the URL with http://, or use the server's port for HTTPS:"
+
+    return f"{way_out}  {option}=…"
 
 
 async def try_connection(address: str, timeout_s: float = CONNECT_S) -> Setback | None:
@@ -275,4 +282,34 @@ async def try_connection(address: str, timeout_s: float = CONNECT_S) -> Setback 
     with suppress(OSError):
         await writer.wait_closed()
 
+    if parts.scheme == "https" and await _lacks_tls(host, port, timeout_s):
+        return Setback(f"{host}:{port}{NO_TLS}", FaultKind.DEAD)
+
     return None
+
+
+async def _lacks_tls(host: str, port: int, timeout_s: float) -> bool:
+    """Whether a server answers a plain request, but no TLS handshake: many of them wait for more
+    of it, or hang up, so that calls would be retried until the patience ends.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, writer = await asyncio.open_connection(host, port, ssl=authorities())
+    except ssl.SSLCertVerificationError:
+        return False
+    except (OSError, ValueError):
+        pass
+    else:
+        writer.transport.abort()
+        return False
+
+    line = b""
+    with suppress(OSError, ValueError):
+        async with asyncio.timeout(timeout_s):
+            reader, writer = await asyncio.open_connection(host, port)
+            with closing(writer):
+                writer.write(PROBE)
+                line = await reader.readline()
+
+    # Servers with TLS may answer 400 to a plain request.
+    return line.startswith(b"HTTP/1.") and b" 400 " not in line

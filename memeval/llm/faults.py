@@ -311,7 +311,9 @@ def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
         return Setback("connection reset during the TLS handshake", FaultKind.DOWN)
 
     if isinstance(cause, ssl.SSLError):
-        reason = (getattr(cause, "reason", None) or str(cause)).replace("_", " ").lower()
+        # aiohttp's own error has no reason, only the one that it wraps.
+        wrapped = getattr(cause, "os_error", cause)
+        reason = (getattr(wrapped, "reason", None) or str(wrapped)).replace("_", " ").lower()
         message = f"TLS: no secure connection to {host}: {one_line(reason)}"
         return Setback(message, FaultKind.UNREACHABLE)
 

@@ -54,7 +54,7 @@ class Transport:
         # Before the connector, which would otherwise have to be closed.
         self._proxy, self._to_proxy = proxy_of(address)
         scheme = urlsplit(address).scheme
-        trusted = _trusted() if scheme == "https" else True
+        trusted = authorities() if scheme == "https" else True
         connector = TCPConnector(
             limit=0,  # request slots are the limit, and may change
             keepalive_timeout=KEPT_ALIVE_S,
@@ -151,7 +151,7 @@ def proxy_of(address: str) -> tuple[str | None, dict[str, str]]:
 
 
 @cache
-def _trusted() -> SSLContext:
+def authorities() -> SSLContext:
     """The certificate authorities that this machine trusts, cached because reading them is slow.
 
     Raises `UserError` for a file of the environment that can't be read or holds no certificate.

@@ -110,6 +110,36 @@ def test_a_connection_that_is_never_made_names_its_time_limit(
     assert setback == Setback("no connection within 0.01 s", FaultKind.DOWN)
 
 
+class PlainServer(LoopbackServer):
+    """Hangs up on whatever is not HTTP, such as a TLS handshake."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__()
+        self.status = status
+
+    async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
+        raise AssertionError("unreachable")
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if (await reader.read(2000)).startswith(b"GET / HTTP/1.1\r\n"):
+            writer.write(f"HTTP/1.1 {self.status} Of The Test\r\n\r\n".encode())
+
+        writer.close()
+
+
+def test_a_url_with_https_at_a_server_without_tls_ends_the_work() -> None:
+    """The handshake only looks like a reset connection, which is retried."""
+    with PlainServer(404) as server, pytest.raises(UserError, match="speaks plain HTTP") as error:
+        kept(f"https://127.0.0.1:{server.port}/v1", calls=1)
+
+    assert error.value.hints[0].startswith("begin the URL with http://")
+
+
+def test_a_server_that_may_have_tls_is_left_to_the_calls() -> None:
+    with PlainServer(400) as server:
+        assert run_loop(try_connection(f"https://127.0.0.1:{server.port}/v1")) is None
+
+
 class RefusingProxy(LoopbackServer):
     """A proxy that refuses every request with a status."""
 

@@ -26,7 +26,7 @@ from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 from memeval.llm.faults import FaultKind, Setback, connection_setback
 from memeval.llm.keys import NO_KEY
 from memeval.llm.openai_client import ClientTransport
-from memeval.llm.transport import Transport, _trusted
+from memeval.llm.transport import Transport, authorities
 
 BOTH_PATHS = pytest.mark.parametrize("path", ["/chat/completions", "/embeddings"])
 EITHER = pytest.mark.parametrize("kind", [Transport, ClientTransport])
@@ -374,6 +374,6 @@ def test_file_of_authorities_that_cannot_be_read_is_named(
         file.write_text(content)
 
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
-    _trusted.cache_clear()
+    authorities.cache_clear()
     with pytest.raises(UserError, match=f"SSL_CERT_FILE={file} can't be read: .*{reason}"):
         Transport("https://127.0.0.1:1/v1", api_key="", headers={})
