@@ -92,11 +92,8 @@ def check_names(function: Callable[..., object], given: Iterable[str]) -> None:
 
 def _kinds(annotation: Any, names: dict[str, Any]) -> tuple[Any, ...]:
     """The alternatives of an annotation; empty if one of them can't be compared."""
-    if not isinstance(annotation, str):
-        return ()  # `self` has none
-
-    # A string, because of `__future__`. `get_type_hints` would need the types of the result, too.
-    annotated = eval(annotation, names)
+    # A string in modules with `annotations`. `get_type_hints` would need the result's types, too.
+    annotated = eval(annotation, names) if isinstance(annotation, str) else annotation
     is_union = get_origin(annotated) in (Union, types.UnionType)
     kinds = get_args(annotated) if is_union else (annotated,)
     for kind in kinds:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import memeval as typed_memeval
+from memeval.api.arguments import check_types
 from memeval.errors import UserError
 
 memeval: Any = typed_memeval
@@ -111,3 +112,13 @@ def test_valid_arguments_are_passed_on(run: typed_memeval.Run) -> None:
     assert run.table(columns).text() == run.table(["accuracy", "f1"]).text()
     with pytest.raises(TypeError, match=r"^table\(\) got an unexpected keyword argument 'colums'"):
         memeval.table(run, colums="accuracy")
+
+
+def test_types_are_compared_whether_annotations_are_strings_or_not() -> None:
+    def shown(number: int) -> int:
+        return number
+
+    for annotation in ("int", int):
+        shown.__annotations__["number"] = annotation
+        with pytest.raises(UserError, match=r"^shown: number must be a whole number, not '3'$"):
+            check_types(shown)("3")  # type: ignore[arg-type]
