@@ -15,7 +15,7 @@ from memeval.results import NoteKind
 from memeval.runs.batch import job_return
 from memeval.runs.invocation import Invocation
 from memeval.runs.plan import CellOutcome, Plan
-from memeval.runs.publish.publisher import PublishResult
+from memeval.runs.publish.publisher import PublishError
 from memeval.runs.publish.publishing import Publishing
 
 
@@ -65,28 +65,30 @@ def test_cells_that_are_the_same_run_are_noted() -> None:
 def test_a_run_that_was_not_published_is_listed_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    done, under_way, waiting = (Future[PublishResult]() for _ in range(3))
-    done.set_result(PublishResult("http://mlflow/1"))
+    done, full, under_way, waiting = (Future[str | None]() for _ in range(4))
+    done.set_result("http://mlflow/1")
+    full.set_exception(PublishError("the disk is full"))
     under_way.set_running_or_notify_cancel()
-    futures = iter([done, under_way, waiting])
+    futures = iter([done, full, under_way, waiting])
     monkeypatch.setattr("memeval.runs.publish.publishing.publish_cell", lambda *_: next(futures))
     publishing = Publishing(Invocation(tmp_path))
     finished: Any = SimpleNamespace()
-    for number in range(3):
+    for number in range(4):
         publishing.add(CellOutcome(planned(number), finished))
 
-    publishing.add(CellOutcome(planned(3), error=UserError("no key")))
+    publishing.add(CellOutcome(planned(4), error=UserError("no key")))
     publishing.stop(CellOutcome(planned(0), error=BudgetError("spent")))
     publishing.close()
 
     cells = Invocation(tmp_path).done_cells()
-    assert [(cell.job, cell.url) for cell in cells] == [
-        (0, "http://mlflow/1"),
-        (1, None),
-        (2, None),
+    stopped = "the command was stopped"
+    assert [(cell.job, cell.url, cell.not_logged) for cell in cells] == [
+        (0, "http://mlflow/1", None),
+        (1, None, "the disk is full"),
+        (2, None, stopped),
+        (3, None, stopped),
     ]
-    assert [cell.not_logged for cell in cells] == [None, *["the command was stopped"] * 2]
     failed = Invocation(tmp_path).failed_cells()
-    assert [(cell.job, cell.status) for cell in failed] == [(0, 1), (3, 2)]
+    assert [(cell.job, cell.status) for cell in failed] == [(0, 1), (4, 2)]
     assert failed[0].hints[0].endswith("the same command with a larger budget continues it")
     assert publishing.outcomes[0].summary is finished
