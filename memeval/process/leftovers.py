@@ -22,7 +22,6 @@ _OWNED = re.compile(rf"{_TEMPORARY}[a-z0-9]+-(\d{{1,10}}-\d+(?:-[0-9a-f]{{8}})?)
 _UNOWNED = re.compile(rf"{_TEMPORARY}(mem0|package|plan|check)-[a-z0-9_]{{8}}$")
 """Names without an owner: folders that are used for minutes, and those of earlier versions."""
 _BESIDE = re.compile(r"\.(\d{1,10}-\d+-[0-9a-f]{8})\.[a-z0-9_]{8}\.tmp")
-_CHECKED: set[Path] = set()
 
 
 @cache
@@ -52,23 +51,24 @@ def sweep_temporary() -> None:
             remove(path)
 
 
-def sweep_beside(path: Path) -> None:
-    """Removes what dead processes left in the folder of a user's file, while they wrote there."""
-    for left in path.parent.glob(f".*{SUFFIX}"):
+@cache
+def sweep_beside(folder: Path) -> None:
+    """Removes what dead processes left in a folder while they wrote a file there.
+
+    Only once per process: it reads the whole folder, which may contain many files.
+    """
+    for left in folder.glob(f".*{SUFFIX}"):
         owned = _BESIDE.fullmatch(left.name)
         if owned and is_abandoned(owned[1], left):
             remove(left)
 
 
+@cache
 def sweep(folder: Path) -> None:
     """Removes leftovers of dead processes in the subfolders of `folder`, and in their subfolders.
 
     Only once per process, as all of them are read.
     """
-    if folder in _CHECKED:
-        return
-
-    _CHECKED.add(folder)
     for path in [*folder.glob(f"*/.*{SUFFIX}"), *folder.glob(f"*/*/.*{SUFFIX}")]:
         if is_leftover(path):
             remove(path)

@@ -181,16 +181,16 @@ def temporary_folder(purpose: str) -> TemporaryDirectory[str]:
 
 
 def folder_beside(path: Path) -> TemporaryDirectory[str]:
-    """A temporary folder beside `path`, as a rename only works within a file system. The next one
-    there removes those of killed processes.
+    """A temporary folder beside `path`, as a rename only works within a file system. The
+    first one there in a process removes those of killed processes.
     """
-    sweep_beside(path)
+    sweep_beside(path.parent)
     return TemporaryDirectory(prefix=f".{owner()}.", suffix=".tmp", dir=path.parent)
 
 
 def write_atomically(path: Path, text: str | Iterator[str]) -> None:
-    """Writes a whole file or leaves the old one: temporary name, flush to disk, rename. The next
-    write there removes the temporary files of killed processes.
+    """Writes a whole file or leaves the old one: temporary name, flush to disk, rename. The first
+    write there in a process removes the temporary files of killed processes.
 
     A text larger than memory is given in pieces, which may be read from the old file.
     Only its owner may read it. A device or a pipe is written to: as root, a file would replace it.
@@ -199,7 +199,7 @@ def write_atomically(path: Path, text: str | Iterator[str]) -> None:
         path.write_text("".join(text), encoding="utf-8")
         return
 
-    sweep_beside(path)
+    sweep_beside(path.parent)
     descriptor, name = mkstemp(prefix=f".{owner()}.", suffix=".tmp", dir=path.parent)
     temporary = Path(name)
     try:
