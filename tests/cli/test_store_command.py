@@ -153,12 +153,18 @@ def test_lock_that_cannot_be_opened_is_reported_in_one_line(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["clean", "--days=-1"], ["clean", "--days=nan"], ["clean", "--days=x"], ["burn"], []],
+    ("words", "message"),
+    [
+        (["clean", "--days=-1"], "store clean"),
+        (["clean", "--days=nan"], "store clean"),
+        (["clean", "--days=x"], "store clean"),
+        (["burn"], "unknown action of store 'burn'. Available: clean, "),
+        ([], "store"),
+    ],
 )
-def test_invalid_arguments_are_refused(tmp_path: Path, words: list[str]) -> None:
+def test_invalid_arguments_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
     done = memeval(tmp_path, "store", *words)
-    assert done.status == 2 and done.message.startswith("memeval: store")
+    assert done.status == 2 and done.message.startswith(f"memeval: {message}")
 
 
 def test_verify_names_damaged_items(home: Path) -> None:
