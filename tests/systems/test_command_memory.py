@@ -223,8 +223,9 @@ def test_program_gets_only_variables_that_are_named(
 def test_program_without_a_case_folder_gets_a_temporary_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("npm_config_cache", raising=False)
-    monkeypatch.delenv("HF_HOME", raising=False)
+    for name in ("npm_config_cache", "HF_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
     monkeypatch.setenv("UV_CACHE_DIR", "/srv/uv")
     variables = environment_of(asked(faulty(tmp_path, "environment"))[0])
     assert variables["HOME"] != os.environ["HOME"] and not Path(variables["HOME"]).exists()
@@ -238,10 +239,13 @@ def test_program_whose_home_is_the_case_folder_by_a_setting_finds_its_downloads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HF_HOME", raising=False)
+    monkeypatch.delenv("UV_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/scratch/cache")
     memory = faulty(tmp_path, "environment", env={"HOME": "{case_dir}"})
     variables = environment_of(asked(memory)[0])
     assert variables["HOME"] != os.environ["HOME"]
-    assert variables["HF_HOME"] == f"{os.environ['HOME']}/.cache/huggingface"
+    assert variables["HF_HOME"] == "/scratch/cache/huggingface"
+    assert variables["UV_CACHE_DIR"] == "/scratch/cache/uv"
 
 
 @pytest.mark.parametrize("program", ["no-such-program", "/" + "x" * 300, __file__])

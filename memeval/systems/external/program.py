@@ -158,12 +158,13 @@ def _caches(home: str | None) -> dict[str, str]:
     if home is None:
         return {}
 
+    caches = os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache"
     usual = {
-        "npm_config_cache": ".npm",
-        "UV_CACHE_DIR": ".cache/uv",
-        "HF_HOME": ".cache/huggingface",
+        "npm_config_cache": f"{home}/.npm",
+        "UV_CACHE_DIR": f"{caches}/uv",
+        "HF_HOME": f"{caches}/huggingface",
     }
-    return {name: os.environ.get(name, f"{home}/{folder}") for name, folder in usual.items()}
+    return {name: os.environ.get(name, folder) for name, folder in usual.items()}
 
 
 class ProgramError(ModelError):
