@@ -7,6 +7,7 @@ import re
 import shlex
 import socket
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from memeval.config.paths import data_dir
 from memeval.process.root import project_root
 from memeval.results.hosts import URL, host_digest, is_private, replace_host
 from memeval.text.personal import IP
-from memeval.text.redaction import PATH, map_strings, redacted, without_known
+from memeval.text.redaction import PATH, map_strings, redacted, strings_in, without_known
 from memeval.text.secret_shapes import REDACTED
 
 KINDS = ("secret", "path", "host")
@@ -48,16 +49,26 @@ class Cleaner:
                 self._names[name] = (host_digest(name), "host")
 
         self._paths: set[str] = set()
-        """Settings that are paths with spaces, which end a path in any other text."""
-        map_strings(settings, self._learn)
+        """Paths that `_PATH` does not find in a text, as they have one part, spaces or quotes."""
+        self.learn_paths(settings)
+        map_strings(settings, self._learn_hosts)
         names = map(re.escape, sorted(self._names, key=len, reverse=True))
         # In a container there may be no name to replace: an empty pattern would match everywhere.
         self._known = re.compile(rf"(?<!\w)(?:{'|'.join(names) or '(?!)'})(?!\w)")
 
-    def _learn(self, text: str) -> str:
-        if " " in text and _WHOLE_PATH.fullmatch(text):
-            self._paths.add(text)
+        self.clean_model = cache(self._clean)
+        """Cleans the name of a model; kept, because each row has some."""
 
+    def learn_paths(self, value: Any) -> None:
+        """Replaces the strings of a JSON value that are paths also inside all own texts."""
+        for text in strings_in(value):
+            if text != "/" and _WHOLE_PATH.fullmatch(text) and not _PATH.fullmatch(text):
+                self._paths.add(text)
+
+        paths = "|".join(map(re.escape, sorted(self._paths, key=len, reverse=True)))
+        self._known_paths = re.compile(rf"(?<![\w/.:~\]-])(?:{paths or '(?!)'})(?![\w/\\-])")
+
+    def _learn_hosts(self, text: str) -> str:
         for match in URL.finditer(text):
             host = match["host"].rpartition("@")[2]
             bare = host.partition(":")[0]
@@ -102,10 +113,7 @@ class Cleaner:
         if _WHOLE_PATH.fullmatch(clean):
             return self._shorten(clean)
 
-        for path in sorted(self._paths, key=len, reverse=True):
-            if path in clean:
-                clean = clean.replace(path, self._shorten(path))
-
+        clean = self._known_paths.sub(lambda match: self._shorten(match[0]), clean)
         clean = URL.sub(self._replace_url, clean)
         clean = self._known.sub(self._replace_known, clean)
         clean = _PATH.sub(lambda match: self._shorten(match[0]), clean)

@@ -53,12 +53,12 @@ def environment_facts(
     rows: Iterable[AnswerRow | VerdictRow | IngestRow],
     clean: Callable[[str], str] = str,
 ) -> dict[str, Any]:
-    """Facts that a run depends on, other than its settings; `clean` changes names in replies."""
+    """Facts that a run depends on, other than its settings; `clean` changes names of models."""
     tags, latest = summary.tags, {}
     reported: dict[tuple[str, ...], set[str]] = {}
     for row in rows:
         for usage in row.usage:
-            called = usage.role.value, usage.provider, usage.model
+            called = usage.role.value, usage.provider, clean(usage.model)
             latest[called] = usage
             named = row.notes.get(usage.role.models_note)
             if isinstance(named, list):

@@ -143,6 +143,7 @@ class _Writer:
         """Adds the entries of a run, whose folder was checked."""
         allowed = terms_of(run.summary)
         rows, records = RunRows(check), check.records
+        self.cleaner.learn_paths(environment_facts(run.summary, rows)["models"])
         keys = run.summary.identity["keys"]
         files: dict[str, Content] = {CONFIG_FILE: self._config(run)}
         seals: dict[str, dict[Place, str]] = {}
@@ -162,7 +163,7 @@ class _Writer:
             self.entries[entry_of(run.key, name)] = files[name]
 
         self.protocols[run.key] = protocol_of(summary, records)
-        self.environments[run.key] = environment_facts(summary, rows, self.cleaner.clean_own)
+        self.environments[run.key] = environment_facts(summary, rows, self.cleaner.clean_model)
         self.code = summary.tags.get(FIGURES_CODE, "")
         sha256 = summary.data_sha256
         self.data[summary.dataset, sha256] = PackedData(
@@ -327,6 +328,9 @@ def _cleaned(cleaner: Cleaner, row: Json) -> Json:
     for name, value in row.items():
         clean = cleaner.clean_own if name in _TEXT_FREE_MEMBERS else cleaner.clean_data
         cleaned[name] = clean(value)
+
+    for usage in cleaned.get("usage", ()):
+        usage["model"] = cleaner.clean_model(usage["model"])
 
     return cleaned
 

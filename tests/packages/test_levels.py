@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -745,22 +746,33 @@ def test_one_model_may_have_other_prices_at_another_provider(
     assert "lists two prices of Qwen/Qwen3-32B" in next(verify_package(path)).problems[0]
 
 
-def test_path_that_replies_name_as_their_model_is_replaced(
-    monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
+@pytest.mark.parametrize("model", ["/private/My Models/m.gguf", "/q4"])
+def test_paths_that_settings_or_replies_name_as_a_model_are_replaced(
+    model: str, monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
 ) -> None:
+    """The note that names them, the run's name and the prices are still those of its rows."""
+    prices = tmp_path / "prices.yaml"
+    prices.write_text(f"date: 2026-01-31\nmodels: {{{model}: {{input: 0.4, output: 1.6}}}}\n")
+    monkeypatch.setenv("MEMEVAL_PRICES", str(prices))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with ScriptedEndpoint(edit=lambda payload: payload.update(model="/models/x/m.gguf")) as server:
+    named = cycle([model, "/private/My Models/other's.gguf"])
+    with ScriptedEndpoint(edit=lambda payload: payload.update(model=next(named))) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         run = memeval.run(
-            "dataset=demo", "system=bm25", "llm=openai", "llm.model=gpt-x", "judge=exact_match",
-            "dataset.limit_cases=1", "dataset.limit_questions=1", "tracking=none", progress=False,
+            "dataset=demo", "system=bm25", "llm=openai", f"llm.model='{model}'",
+            "judge=exact_match", "dataset.limit_cases=1", "dataset.limit_questions=2",
+            "tracking=none", progress=False,
         )  # fmt: skip
 
     path = pack([run], tmp_path / "named.memeval").path
-    environment = json.loads(entries_of(path)["environment.json"])
-    (model,) = environment["runs"][run.key]["models"]
-    assert model["reported"] == ["[path]/m.gguf"]
-    assert next(verify_package(path)).problems == []
+    entries = entries_of(path)
+    content = b"\n".join(entries.values()).decode().replace(f"[path]{model}", "")
+    assert "/private" not in content
+    (model_facts,) = json.loads(entries["environment.json"])["runs"][run.key]["models"]
+    assert model_facts["model"] == f"[path]/{Path(model).name}"
+    assert model_facts["reported"] == ["[path]/other's.gguf"]
+    assert model_facts["usd_per_million"]["input"] == 0.4
+    assert [level.problems for level in verify_package(path)] == [[]] * 6
 
 
 def test_one_run_that_cannot_be_judged_again_does_not_end_the_check(
