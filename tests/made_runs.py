@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -76,12 +77,13 @@ def made_run(
     params: Mapping[str, Any] | None = None,
     tags: Mapping[str, str] | None = None,
     of_records: Mapping[str, Any] | None = None,
+    weights: Sequence[float] = (1.0,),
     **changes: Any,
 ) -> Run:
-    """Writes a run folder below `runs`."""
+    """Writes a run folder below `runs`; `weights` are those of the first questions, repeated."""
     records = [
-        made_record(question_id, score, repeat, **(of_records or {}))
-        for question_id, repeats in scores.items()
+        made_record(question_id, score, repeat, **{"weight": weight, **(of_records or {})})
+        for (question_id, repeats), weight in zip(scores.items(), cycle(weights), strict=False)
         for repeat, score in enumerate(repeats)
     ]
     key = changes.pop("run_key", f"{system.encode().hex():0<16}"[:16])

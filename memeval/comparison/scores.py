@@ -96,12 +96,14 @@ def weights_of(scores: RunScores, questions: Iterable[str]) -> list[float]:
 
 def describe_other_weights(scores: RunScores, weights: Mapping[str, float]) -> Iterator[str]:
     """A reason not to compare, if questions have other weights elsewhere: it is another sample."""
-    changed = 0
+    ratios = []
     for name, question in scores.questions.items():
-        change = weights.get(name, question.weight) - question.weight
-        changed += abs(change) > 1e-9 * question.weight
+        if name in weights:
+            ratios.append(weights[name] / question.weight)
 
-    if changed:
+    changed = sum(abs(ratio - 1) > 1e-9 for ratio in ratios)
+    # A factor that all weights have in common changes no figure.
+    if changed and max(ratios) > (1 + 1e-9) * min(ratios):
         yield f"different weights of {counted(changed, 'question')}: a different sample"
 
 

@@ -135,7 +135,7 @@ def test_one_conversation_has_no_p_to_adjust(tmp_path: Path) -> None:
 
 def test_a_pair_with_other_weights_is_tested_by_its_own_differences(tmp_path: Path) -> None:
     first = made_run(tmp_path, "A", example("A"))
-    second = made_run(tmp_path, "B", example("B"), of_records={"weight": 2.0})
+    second = made_run(tmp_path, "B", example("B"), weights=[1.0, 2.0])
     comparison = compare_runs([first, second], metric_named("accuracy"), force=True)
     (difference,) = comparison.differences
     assert difference.adjusted_p == difference.p

@@ -299,10 +299,25 @@ def test_common_is_not_flagged_if_all_questions_are_shared(tmp_path: Path) -> No
 
 def test_common_questions_of_two_samples_are_refused(tmp_path: Path) -> None:
     runs = [made_run(tmp_path, "B", example("B"))]
-    runs.append(made_run(tmp_path, "A", example("A"), of_records={"weight": 2.5}))
+    runs.append(made_run(tmp_path, "A", example("A"), weights=[1.0, 2.5]))
     (line,) = refusal_lines(compared(runs, common=True))
-    assert line.endswith("different weights of 20 questions: a different sample")
-    assert compared(runs, common=True, force=True).differences
+    assert line.endswith("different weights of 10 questions: a different sample")
+    (forced,) = compared(runs, common=True, force=True).differences
+    # The weights are those of the run that is compared with the baseline.
+    same = [made_run(tmp_path / "same", "B", example("B"), weights=[1.0, 2.5]), runs[1]]
+    assert compared(same).differences[0].result == forced.result
+
+
+def test_a_common_factor_of_the_weights_is_not_another_sample(tmp_path: Path) -> None:
+    first, figures = made_run(tmp_path, "A", example("A"), weights=[1.0, 3.0]), set()
+    for factor in (1.0, 2.5, 1 / 3):
+        second = made_run(tmp_path, "B", example("B"), weights=[factor, 3 * factor])
+        for runs in ([first, second], [second, first]):
+            (difference,) = compared(runs).differences
+            result = difference.result
+            figures.add((round(abs(result.mean), 9), round(result.se or 0, 9), difference.p))
+
+    assert len(figures) == 1
 
 
 def test_runs_whose_replies_named_different_models_say_so(tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ def test_bless_refuses_a_run_without_a_must_pass_question(tmp_path: Path) -> Non
         ),
         ({"tags": {"nothing_found": "true"}}, "no question got any context from the memory"),
         ({"tags": {"only": "wrong:abc"}}, "so it has no score"),
-        ({"of_records": {"weight": 2.0}}, "different weights of 20 questions"),
+        ({"weights": [1.0, 2.0]}, "different weights of 10 questions"),
     ],
 )
 def test_incomparable_run_is_broken(
