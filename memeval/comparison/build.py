@@ -22,7 +22,7 @@ from memeval.results import NoteKind, RunSummary, judge_shown, run_cost_usd
 from memeval.results.prices import has_other_prices
 from memeval.results.run import Run
 from memeval.statistics.clusters import clustered_mean
-from memeval.text.shown import one_line
+from memeval.text.shown import one_line, some_of
 
 ALL_KINDS = frozenset(NoteKind) - {NoteKind.COMMON}
 """Notes that `force` overrides. Without questions in common there is nothing to compare."""
@@ -30,6 +30,8 @@ COMMON_KINDS = frozenset({NoteKind.DATA})
 """Notes that `common` overrides: other versions of the data. Only shared questions count."""
 LARGEST = 1e100
 """Largest value of a metric; the sums of squares of larger ones may be beyond a float."""
+MAX_NAMED = 8
+"""Maximum runs that a note names for each model."""
 
 
 def compare_runs(
@@ -206,20 +208,24 @@ def _differences(
 
 
 def _model_notes(scores: Sequence[RunScores], names: Sequence[str]) -> Iterator[str]:
-    """A sentence on each requested model that is another one in the replies of some runs."""
+    """A sentence on each requested model that is another one in the replies of some runs, as far as
+    their rows say so: older runs noted no model, and some endpoints name none.
+    """
     named: dict[tuple[Role, str], dict[str, list[str]]] = {}
     for run_scores, name in zip(scores, names, strict=True):
         for called, models in run_scores.models.items():
             if models:
-                answering = one_line(" and ".join(sorted(models)), 200)
-                named.setdefault(called, {}).setdefault(answering, []).append(name)
+                answering = " and ".join(sorted(models))
+                if models == {called[1]}:
+                    answering += " or none"
+                named.setdefault(called, {}).setdefault(one_line(answering, 200), []).append(name)
 
     for (role, requested), runs in named.items():
         if len(runs) > 1:
-            shown = [f"{models} in {', '.join(of_runs)}" for models, of_runs in runs.items()]
+            shown = [f"{models} in {some_of(own, MAX_NAMED)}" for models, own in runs.items()]
             yield (
-                f"The replies to {role} calls for {one_line(requested, 80)} named different "
-                f"models: {'; '.join(shown)}."
+                f"As far as is noted, the replies to {role} calls named different models for "
+                f"{one_line(requested, 80)}: {'; '.join(shown)}."
             )
 
 

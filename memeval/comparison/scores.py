@@ -143,7 +143,7 @@ def read_scores(run: Run, metric: Metric) -> RunScores:
         names = names or frozenset(record.metrics)
         for usage in record.usage:
             named = record.notes.get(usage.role.models_note)
-            # Without the note, each reply named the requested model, or none.
+            # Without the note, each reply named the requested model, or none that is known.
             if not isinstance(named, list):
                 named = [usage.model]
             models.setdefault((usage.role, usage.model), set()).update(map(str, named))

@@ -322,15 +322,21 @@ def test_a_common_factor_of_the_weights_is_not_another_sample(tmp_path: Path) ->
 
 def test_runs_whose_replies_named_different_models_say_so(tmp_path: Path) -> None:
     runs = []
-    for name, named in (("A", ["m-1"]), ("B", ["m-2"]), ("C", ["m-1"]), ("D", [])):
-        of_records = {
-            "usage": (Usage(Role.ANSWER, "m", "openai", 100, 10),),
-            "notes": {Role.ANSWER.models_note: named},
-        }
+    note = Role.ANSWER.models_note
+    for name, notes in (
+        ("A", {note: ["m-1"]}),
+        ("B", {}),
+        ("C", {note: ["m-1"]}),
+        ("D", {note: []}),
+    ):
+        of_records = {"usage": (Usage(Role.ANSWER, "m", "openai", 100, 10),), "notes": notes}
         runs.append(made_run(tmp_path, name, example("A"), of_records=of_records))
 
-    (note,) = caveats(compared(runs))
-    assert note.endswith("answer calls for m named different models: m-1 in A, C; m-2 in B.")
+    # B may have been made before such notes, or its endpoint named the requested model.
+    assert caveats(compared(runs)) == [
+        "As far as is noted, the replies to answer calls named different models for m: "
+        "m-1 in A, C; m or none in B."
+    ]
     assert not caveats(compared([runs[0], *runs[2:]]))
 
 
