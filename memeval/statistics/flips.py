@@ -29,6 +29,8 @@ _MAX_SIGNS = 2**18
 """Signs per batch of draws, which also keeps a product with them in the processor's cache."""
 _MAX_FLIPPED = 2**21
 """Sums of comparisons per batch, for the same reason."""
+_MAX_KEPT = 2**12
+"""Clusters up to which draws are kept, which take 5 MB."""
 _ROUNDING = 1e-9
 """Sums that differ by this share of the largest possible sum are equal."""
 
@@ -171,21 +173,23 @@ def _sign_vectors(groups: int) -> Iterator[Matrix]:
 
         return
 
-    for bits in _drawn_bits(groups):
+    for bits in _kept_bits(groups) if groups <= _MAX_KEPT else _drawn_bits(groups):
         yield 1.0 - 2.0 * np.unpackbits(bits, axis=1, count=groups)
 
 
 @lru_cache(maxsize=16)
-def _drawn_bits(groups: int) -> list[Matrix]:
-    """The drawn signs in batches, eight to a byte; kept, as drawing takes most of a test's time."""
+def _kept_bits(groups: int) -> list[Matrix]:
+    """The drawn signs, kept, as drawing them takes most of a test's time."""
+    return list(_drawn_bits(groups))
+
+
+def _drawn_bits(groups: int) -> Iterator[Matrix]:
+    """The drawn signs in batches, eight to a byte."""
     import numpy as np
 
     generator = np.random.default_rng(SEED)
     # A multiple of four vectors leaves no random bits over, so that the draws are always the same.
     most = max(4, min(_BATCH, _MAX_SIGNS // groups // 4 * 4))
-    batches = []
     for start in range(0, DRAWS, most):
         size = (min(most, DRAWS - start), groups)
-        batches.append(np.packbits(generator.integers(0, 2, size=size, dtype=np.int8), axis=1))
-
-    return batches
+        yield np.packbits(generator.integers(0, 2, size=size, dtype=np.int8), axis=1)
