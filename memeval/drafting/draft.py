@@ -5,8 +5,6 @@ in the cache of the home: after a kill or a spent budget, the same command conti
 twice.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -64,6 +62,22 @@ class DraftedQuestion(Struct, frozen=True):
     """Its id in the file."""
     meta: Mapping[str, Any]
     """Drafter, its prompt, and the result of each check."""
+
+
+class _Work:
+    """State of a case while questions are drafted for it."""
+
+    def __init__(self, case: EvalCase, checker: Checker) -> None:
+        self.checker = checker
+        self.asked = KnownQuestions.of(case.questions)
+        self.turns = {turn.turn_id: turn for turn in case.turns}
+        self.parts: list[Session] = parts_of(case)
+        self.gone: list[str] = []
+        """Values that a memory must no longer return at the end."""
+        for operation in case.operations:
+            self.gone += operation.values
+            if operation.correct is not None:
+                self.gone.append(operation.correct.old)
 
 
 class Drafting(Struct, dict=True):
@@ -286,22 +300,6 @@ class Drafting(Struct, dict=True):
             self._work[slot.case] = _Work(case, checker)
 
         return self._work[slot.case]
-
-
-class _Work:
-    """State of a case while questions are drafted for it."""
-
-    def __init__(self, case: EvalCase, checker: Checker) -> None:
-        self.checker = checker
-        self.asked = KnownQuestions.of(case.questions)
-        self.turns = {turn.turn_id: turn for turn in case.turns}
-        self.parts: list[Session] = parts_of(case)
-        self.gone: list[str] = []
-        """Values that a memory must no longer return at the end."""
-        for operation in case.operations:
-            self.gone += operation.values
-            if operation.correct is not None:
-                self.gone.append(operation.correct.old)
 
 
 def as_written(drafted: DraftedQuestion, names: Mapping[str, str | int]) -> dict[str, Any]:

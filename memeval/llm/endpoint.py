@@ -1,7 +1,5 @@
 """One OpenAI-compatible endpoint: one request limit and one retry policy for all its models."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -92,6 +90,37 @@ class EndpointReply(Struct, Generic[T], frozen=True):
 def as_object(reply: Mapping[str, Any]) -> Mapping[str, Any]:
     """A `read` for `post` that accepts any JSON object."""
     return reply
+
+
+class _Call(Struct):
+    """The tries of one call so far."""
+
+    tries: int = 0
+    unsound: int = 0
+    since: float | None = None
+    """When the first try that failed was sent."""
+    waited_s: float = 0.0
+    setback: Setback | None = None
+    """The setback of the last failed try."""
+    budget: Budget | None = None
+    most: Amount = NOTHING
+    """The maximum cost of a try."""
+    holds: bool = False
+    """Whether the budget has reserved `most` for a try."""
+    is_under_way: bool = False
+    """Whether a try was sent and has not ended."""
+
+    async def begin_try(self) -> None:
+        """Waits until the budget covers the maximum cost of an attempt."""
+        if self.budget is not None and not self.holds:
+            await self.budget.enter(self.most)
+            self.holds = True
+
+    def end_try(self, spent: Amount) -> None:
+        """Reports the cost of an attempt, unless reported already."""
+        if self.budget is not None and self.holds:
+            self.holds = False
+            self.budget.leave(self.most, spent)
 
 
 class Endpoint:
@@ -375,34 +404,3 @@ class Endpoint:
         while self._transports:
             _, transport = self._transports.popitem()
             await transport.aclose()
-
-
-class _Call(Struct):
-    """The tries of one call so far."""
-
-    tries: int = 0
-    unsound: int = 0
-    since: float | None = None
-    """When the first try that failed was sent."""
-    waited_s: float = 0.0
-    setback: Setback | None = None
-    """The setback of the last failed try."""
-    budget: Budget | None = None
-    most: Amount = NOTHING
-    """The maximum cost of a try."""
-    holds: bool = False
-    """Whether the budget has reserved `most` for a try."""
-    is_under_way: bool = False
-    """Whether a try was sent and has not ended."""
-
-    async def begin_try(self) -> None:
-        """Waits until the budget covers the maximum cost of an attempt."""
-        if self.budget is not None and not self.holds:
-            await self.budget.enter(self.most)
-            self.holds = True
-
-    def end_try(self, spent: Amount) -> None:
-        """Reports the cost of an attempt, unless reported already."""
-        if self.budget is not None and self.holds:
-            self.holds = False
-            self.budget.leave(self.most, spent)

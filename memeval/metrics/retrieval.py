@@ -4,8 +4,6 @@ All are in [0, 1], and None if a question names no evidence. `ranks` contains, f
 the 1-based rank of the first ranked chunk that covers it, or None if no chunk does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain
@@ -69,6 +67,14 @@ def session_ranking(
     return [(session,) for session in dict.fromkeys(sessions)]
 
 
+class EvidenceRanks(Struct, frozen=True):
+    """Ranks of one question's evidence in a list of chunks."""
+
+    turns: tuple[int | None, ...]
+    sessions: tuple[int | None, ...]
+    """Ranks of the distinct sessions that the evidence comes from."""
+
+
 def ranks_of(
     ranking: Sequence[Sequence[TurnT]], evidence: Sequence[TurnT], session_of: SessionOf[TurnT]
 ) -> EvidenceRanks:
@@ -127,14 +133,6 @@ def ndcg_at(ranks: Ranks, k: int) -> float | None:
     gain = sum(1 / log2(rank + 1) for rank in ranks if rank is not None and rank <= k)
     ideal = sum(1 / log2(rank + 1) for rank in range(1, min(len(ranks), k) + 1))
     return min(gain / ideal, 1.0)
-
-
-class EvidenceRanks(Struct, frozen=True):
-    """Ranks of one question's evidence in a list of chunks."""
-
-    turns: tuple[int | None, ...]
-    sessions: tuple[int | None, ...]
-    """Ranks of the distinct sessions that the evidence comes from."""
 
 
 def retrieval_metrics(

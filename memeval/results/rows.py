@@ -6,13 +6,11 @@ They contain no metrics: these are computed from rows.
 `to_json` is the only writer.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
@@ -66,10 +64,10 @@ class StepTimes(Struct, frozen=True, omit_defaults=True):
         times: dict[str, Any] = as_plain(self)
         return {name: time for name, time in times.items() if isinstance(time, int | float)}
 
-    def join(self, other: StepTimes) -> StepTimes:
+    def join(self, other: Self) -> Self:
         """These times, completed by those of another row for the steps that this one lacks."""
         # Own times win: the rows of an answer and of its verdict each measured their own steps.
-        return StepTimes(**{**as_plain(other), **as_plain(self)})
+        return type(self)(**{**as_plain(other), **as_plain(self)})
 
 
 NO_TIMES = StepTimes()
@@ -160,7 +158,7 @@ class AnswerRow(Struct, frozen=True, omit_defaults=True):
             force_setattr(self, "ranking", array("I", self.ranking))
 
     @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> AnswerRow:
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
         """Reads a row. Raises `ValueError` naming the invalid member."""
         answer = read_as(row, cls)
         # A sound answer must have its text, and a failed one its reason.
@@ -243,7 +241,7 @@ class Written(Struct, frozen=True, omit_defaults=True):
     sessions: tuple[WrittenSession, ...] = ()
     """Work on each session, in order."""
 
-    def by_reference(self, put: Callable[[str], str]) -> Written:
+    def by_reference(self, put: Callable[[str], str]) -> Self:
         """A copy for a row, texts by reference; `put` stores a text and returns its reference."""
         sessions = (
             replace(session, made=by_reference(session.made, put)) for session in self.sessions
@@ -292,7 +290,7 @@ class IngestRow(Struct, frozen=True, omit_defaults=True):
     """Items that the system lists as stored; None if it lists nothing."""
 
     @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> IngestRow:
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
         """Reads a row. Raises `ValueError` naming the invalid member."""
         Status(str(row.get("status")))
         ingest = read_as(row, cls)

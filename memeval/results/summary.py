@@ -5,14 +5,12 @@ question and repeat), `hypotheses.jsonl` (a file of answers per repeat), `run.js
 `RunSummary`), and the publisher's files: `report.md`, `plots/`, `tracked.json`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePath
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
 from msgspec import Meta
 
@@ -61,9 +59,9 @@ class Share(NamedTuple):
     high: float | None = None
 
     @property
-    def percent(self) -> Share:
+    def percent(self) -> Self:
         """The same in per cent."""
-        return Share(*(None if part is None else 100 * part for part in self))
+        return type(self)(*(None if part is None else 100 * part for part in self))
 
 
 @dataclass(frozen=True)
@@ -237,7 +235,7 @@ class RunSummary:
         return as_json(sealed(content), indent=1) + "\n"
 
     @classmethod
-    def read(cls, folder: Path) -> RunSummary:
+    def read(cls, folder: Path) -> Self:
         """Reads `run.json` of a run folder.
 
         Raises `OSError` if it is missing, `ValueError` if it is damaged or was edited.

@@ -1,11 +1,10 @@
 """The offline reranker: similarity, and the question's words that a first ranking overlooked."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
+from typing import Self
 
 from memeval.retrieval.rerank import Candidate, Reranker
 from memeval.text.words import search_terms
@@ -35,8 +34,8 @@ class LexicalReranker(Reranker):
             for term, count in counts.items()
         }
 
-    def fitted(self, texts: Sequence[str]) -> LexicalReranker:
-        return LexicalReranker(texts)
+    def fitted(self, texts: Sequence[str]) -> Self:
+        return type(self)(texts)
 
     async def scores(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
         asked = {term: self._idf[term] for term in search_terms(query) if term in self._idf}

@@ -2,15 +2,13 @@
 first.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, field
 
@@ -103,9 +101,9 @@ class Place(Struct, frozen=True):
     aliases: dict[str, str] = field(default_factory=dict)
     """The alias that the object here has for a field, by field: messages name the alias."""
 
-    def part(self, name: str) -> Place:
+    def part(self, name: str) -> Self:
         """The place of a part of the object here."""
-        return Place(f"{self.location}, {name}", self.mistakes)
+        return type(self)(f"{self.location}, {name}", self.mistakes)
 
     def add(self, mistake: str, *, name: str = "") -> None:
         """Notes a mistake of the object here, or of its field `name`."""

@@ -2,14 +2,12 @@
 field.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from msgspec import Struct
 
@@ -92,42 +90,6 @@ def decode(content: bytes, location: object) -> str:
         ) from error
 
 
-def read_records(content: bytes, path: Path, noun: str) -> list[Fields]:
-    """The objects of a file that is a JSON list, each named `record <index>`.
-
-    Raises `UserError` if it is another value, an empty list, or contains anything but objects.
-    """
-    values = parse_json(content, path)
-    if not isinstance(values, list):
-        hints = []
-        if isinstance(values, dict) and "cases" in values:
-            hints.append(f"for your own data:  dataset=json {in_shell(f'dataset.path={path}')}")
-
-        raise UserError(f"{path} contains {kind_of(values)}, not a list of {noun}s.", *hints)
-    if not values:
-        raise UserError(f"{path} contains no {noun}s.")
-
-    return [Fields.of(path, f"record {index}", value) for index, value in enumerate(values)]
-
-
-def quoted(value: object) -> str:
-    """A value of a file as messages quote it: shortened, and on one line."""
-    return f"'{one_line(value, SHOWN)}'"
-
-
-ARCHIVES = {
-    b"PK\x03\x04": "a zip archive",
-    b"\x1f\x8b": "a gzip file",
-    b"7z\xbc\xaf": "a 7z archive",
-    b"BZh": "a bzip2 file",
-    b"\xfd7zXZ": "an xz file",
-}
-"""First bytes of archives and compressed files."""
-
-
-REPLACE = "get the file again, or check how it was written"
-
-
 class Fields(Struct, frozen=True):
     """A JSON object of a file, with its place in it."""
 
@@ -137,7 +99,7 @@ class Fields(Struct, frozen=True):
     values: Mapping[str, Any]
 
     @classmethod
-    def of(cls, path: Path, record: str, value: Any) -> Fields:
+    def of(cls, path: Path, record: str, value: Any) -> Self:
         """The object in `value`. Raises `UserError` if it is not an object."""
         if not isinstance(value, dict):
             raise UserError(
@@ -228,18 +190,18 @@ class Fields(Struct, frozen=True):
 
         seen.add(value)
 
-    def member(self, name: str, record: str) -> Fields:
+    def member(self, name: str, record: str) -> Self:
         """A field that must be an object, which errors call `record`."""
-        return Fields.of(self.path, record, self.get(name, "an object"))
+        return self.of(self.path, record, self.get(name, "an object"))
 
-    def objects(self, name: str, record: str) -> list[Fields]:
+    def objects(self, name: str, record: str) -> list[Self]:
         """A field that must be a list of objects; `record` names each by its index: `conv-26
         qa[{}]`.
         """
         # The id of a conversation may contain braces, too: the last pair is the placeholder.
         before, _, after = record.rpartition("{}")
         return [
-            Fields.of(self.path, f"{before}{index}{after}", item)
+            self.of(self.path, f"{before}{index}{after}", item)
             for index, item in enumerate(self.items(name))
         ]
 
@@ -270,6 +232,42 @@ class Fields(Struct, frozen=True):
             raise self.wrong(name, LONE_SURROGATE)
 
         return text
+
+
+def read_records(content: bytes, path: Path, noun: str) -> list[Fields]:
+    """The objects of a file that is a JSON list, each named `record <index>`.
+
+    Raises `UserError` if it is another value, an empty list, or contains anything but objects.
+    """
+    values = parse_json(content, path)
+    if not isinstance(values, list):
+        hints = []
+        if isinstance(values, dict) and "cases" in values:
+            hints.append(f"for your own data:  dataset=json {in_shell(f'dataset.path={path}')}")
+
+        raise UserError(f"{path} contains {kind_of(values)}, not a list of {noun}s.", *hints)
+    if not values:
+        raise UserError(f"{path} contains no {noun}s.")
+
+    return [Fields.of(path, f"record {index}", value) for index, value in enumerate(values)]
+
+
+def quoted(value: object) -> str:
+    """A value of a file as messages quote it: shortened, and on one line."""
+    return f"'{one_line(value, SHOWN)}'"
+
+
+ARCHIVES = {
+    b"PK\x03\x04": "a zip archive",
+    b"\x1f\x8b": "a gzip file",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"BZh": "a bzip2 file",
+    b"\xfd7zXZ": "an xz file",
+}
+"""First bytes of archives and compressed files."""
+
+
+REPLACE = "get the file again, or check how it was written"
 
 
 def kind_of(value: Any) -> str:

@@ -3,13 +3,12 @@
 Their sha256 is part of the keys.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Self
 
 from memeval.errors import UserError, unknown
 from memeval.results.files import reading
@@ -28,7 +27,7 @@ class PromptTemplate:
     user: str
     sha256: str
     """Hash of the whole text."""
-    parts: Mapping[str, PromptTemplate] = field(default_factory=dict)
+    parts: Mapping[str, Self] = field(default_factory=dict)
     """The templates by kind, if a prompt has several; `system` and `user` are then empty."""
     is_custom: bool = False
     """Whether a user wrote it."""

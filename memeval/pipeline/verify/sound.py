@@ -3,8 +3,6 @@ different key, or are missing. The digests are not signatures. They reveal damag
 edits, but anyone can write new digests.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re
@@ -66,7 +64,7 @@ MAX_NAMED = 3
 
 def verify_run(
     folder: Path, *, brings_prices: bool = False, keeps_rows: bool = True
-) -> FolderCheck:
+) -> "FolderCheck":
     """Compares a run folder, its rows and its memories with `run.json`. Only reads.
 
     With `brings_prices`, the prices in use are the run's own. Without `keeps_rows`, it checks rows

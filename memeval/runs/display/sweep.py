@@ -1,7 +1,5 @@
 """Shows a sweep as one piece of work."""
 
-from __future__ import annotations
-
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +20,7 @@ SHOWN_CELLS = 6
 class CellStages(Stages):
     """Progress of a cell of a sweep."""
 
-    def __init__(self, name: str, display: SweepDisplay, short_name: str = "") -> None:
+    def __init__(self, name: str, display: "SweepDisplay", short_name: str = "") -> None:
         """`short_name` is the part of the name that distinguishes the cell within the sweep."""
         super().__init__(name, display.clock)
         self._display = display

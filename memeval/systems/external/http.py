@@ -3,8 +3,6 @@
 docs/http_memory.openapi.yaml describes them, docs/any_memory.md has servers of 30 lines.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
@@ -202,6 +200,46 @@ class HttpMemory(ServedMemory):
         return items
 
 
+class _SharedEndpoint:
+    """An endpoint that the cases of one event loop share, closed when the last one leaves.
+
+    In an outage one case tries for all. With an endpoint each, all of them would fail after
+    `max_retries`, within seconds.
+    """
+
+    def __init__(self, settings: EndpointSettings) -> None:
+        slots = slots_at(settings.base_url, settings.api_key)
+        self.endpoint = Endpoint(settings, slots=slots)
+        self._users = 0
+
+    @classmethod
+    def enter(cls, settings: EndpointSettings) -> "_SharedEndpoint":
+        """The endpoint of these settings on the running loop."""
+        of_loop = _ENDPOINTS.setdefault(asyncio.get_running_loop(), {})
+        key = repr(astuple(settings))
+        if key not in of_loop:
+            of_loop[key] = cls(settings)
+
+        of_loop[key]._users += 1
+        return of_loop[key]
+
+    async def leave(self) -> None:
+        """Closes the connections after their last user."""
+        self._users -= 1
+        if self._users > 0:
+            return
+
+        of_loop = _ENDPOINTS.get(asyncio.get_running_loop(), {})
+        of_loop.pop(repr(astuple(self.endpoint.settings)), None)
+        await self.endpoint.aclose()
+
+
+# By loop: connections belong to the event loop that opened them.
+_ENDPOINTS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _SharedEndpoint]] = (
+    WeakKeyDictionary()
+)
+
+
 class HttpService(Service):
     """Posts the operations of one case; cases share the limit on requests, and wait out an outage
     together.
@@ -345,43 +383,3 @@ def says_ok(content: bytes) -> bool:
     """Whether a reply is `{"ok": true}`."""
     reply = json_or_none(content)
     return isinstance(reply, Mapping) and reply.get("ok") is True
-
-
-class _SharedEndpoint:
-    """An endpoint that the cases of one event loop share, closed when the last one leaves.
-
-    In an outage one case tries for all. With an endpoint each, all of them would fail after
-    `max_retries`, within seconds.
-    """
-
-    def __init__(self, settings: EndpointSettings) -> None:
-        slots = slots_at(settings.base_url, settings.api_key)
-        self.endpoint = Endpoint(settings, slots=slots)
-        self._users = 0
-
-    @classmethod
-    def enter(cls, settings: EndpointSettings) -> _SharedEndpoint:
-        """The endpoint of these settings on the running loop."""
-        of_loop = _ENDPOINTS.setdefault(asyncio.get_running_loop(), {})
-        key = repr(astuple(settings))
-        if key not in of_loop:
-            of_loop[key] = cls(settings)
-
-        of_loop[key]._users += 1
-        return of_loop[key]
-
-    async def leave(self) -> None:
-        """Closes the connections after their last user."""
-        self._users -= 1
-        if self._users > 0:
-            return
-
-        of_loop = _ENDPOINTS.get(asyncio.get_running_loop(), {})
-        of_loop.pop(repr(astuple(self.endpoint.settings)), None)
-        await self.endpoint.aclose()
-
-
-# By loop: connections belong to the event loop that opened them.
-_ENDPOINTS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _SharedEndpoint]] = (
-    WeakKeyDictionary()
-)
