@@ -13,15 +13,20 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+import yaml  # type: ignore[import-untyped]
+
 from memeval.cli.parser import CONFIG_DIR, Parser, check_folder_of, settings_of
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
+from memeval.pipeline.open.opening import open_cell
+from memeval.pipeline.open.system_source import SystemSource
 from memeval.report.junit import JunitCase, as_junit
 from memeval.results.files import temporary_folder, write_atomically, writing
 from memeval.runs.compose.config import compose_config
 from memeval.runs.loop import run_loop
+from memeval.runs.spending import refuse_limits
 from memeval.testing.check_finding import FACTS
 from memeval.testing.checked_cell import CheckedCell
 from memeval.testing.checks import CHECKS, OF_TOOLS, CheckResult, outcome_of
@@ -55,10 +60,6 @@ PARSER = Parser.of("check", USAGE)
 
 def check(arguments: Sequence[str]) -> int:
     """Prints one line per rule. Exit status 1 if one is violated, or an essential one not shown."""
-    from memeval.pipeline.open.opening import open_cell
-    from memeval.pipeline.open.system_source import SystemSource
-    from memeval.runs.spending import refuse_limits
-
     words, command = split_command(arguments)
     options = PARSER.parse_intermixed_args(words)
     addresses = list(filter(ADDRESS.match, options.overrides))
@@ -131,8 +132,6 @@ def _detected_config(
     config_dir: str | None,
 ) -> RunConfig:
     """The config for a server or a command whose protocol is detected; prints its option."""
-    import yaml  # type: ignore[import-untyped]
-
     from memeval.systems.external.discovery import option_of_address, option_of_command
 
     names_system = any(word.startswith(("system=", "system.class=")) for word in overrides)

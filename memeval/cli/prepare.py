@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from memeval.errors import UserError
+from memeval.pipeline.execute.prepare import prepare as prepare_cell
+from memeval.pipeline.open.opening import open_cell
 from memeval.results.prices import total_cost_usd
 from memeval.runs.compose.config import compose_config
 from memeval.runs.display.progress import RunDisplay
@@ -19,9 +21,6 @@ def prepare(arguments: Sequence[str]) -> int:
 
     Exit status 1 if a case failed; the same command tries it again.
     """
-    from memeval.pipeline.execute.prepare import prepare as prepare_cell
-    from memeval.pipeline.open.opening import open_cell
-
     if "-m" in arguments or "--multirun" in arguments:
         raise UserError(
             "prepare takes one configuration at a time",

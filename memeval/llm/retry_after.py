@@ -4,6 +4,8 @@ import math
 import re
 import time
 from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 
 _DURATION = re.compile(
     r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?"
@@ -59,9 +61,6 @@ def _duration_of(value: str) -> float | None:
 
 
 def _until(stamp: str, now: float) -> float | None:
-    from datetime import UTC
-    from email.utils import parsedate_to_datetime
-
     try:
         moment = parsedate_to_datetime(stamp)
         if moment.tzinfo is None:

@@ -1,15 +1,14 @@
 """Sends one request over HTTP, and distinguishes a timeout from other errors."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
+from ssl import SSLContext
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -18,9 +17,6 @@ from memeval.llm.exchange import timed_socket
 from memeval.results.files import reading
 from memeval.text.redaction import without_userinfo
 from memeval.text.shown import one_line
-
-if TYPE_CHECKING:
-    from ssl import SSLContext
 
 MAX_ERROR_BYTES = 2**20
 """Maximum bytes of a refusal's body that are read; the rest is dropped."""

@@ -15,6 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 
+import yaml  # type: ignore[import-untyped]
 from msgspec import Struct
 
 from memeval.errors import UserError
@@ -322,8 +323,6 @@ def _link(file: Path, target: Path) -> None:
 
 def _check_config(content: bytes) -> None:
     """Raises `ValueError` for a config.yaml that can't be read safely."""
-    import yaml  # type: ignore[import-untyped]
-
     if len(content) > form.LARGEST_CONFIG:
         raise ValueError(f"{CONFIG_FILE} is too large")
     # Interpolations would read the environment of the person who opens it.

@@ -1,23 +1,18 @@
 """The cell's reader: the same templates and model for every system."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, Completion, NotePrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import PromptTemplate
 from memeval.llm.tokens import count_tokens
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.cell_prompts import Templates
 from memeval.records import Answer, AnswerForm, Query, Role
 from memeval.systems.base import NOTHING_FITS, Reader, ReaderReply
-
-if TYPE_CHECKING:
-    from memeval.pipeline.open.cell import Cell
-    from memeval.pipeline.open.cell_prompts import Templates
 
 NOTHING = ("(nothing)", "(nothing).", "nothing")
 """The model's note on a chunk that is irrelevant to the question."""

@@ -6,6 +6,7 @@ the path.
 
 import asyncio
 import os
+import socket
 import sys
 import threading
 import time
@@ -92,8 +93,6 @@ class Worker:
 
 
 def _begin_reply(problem: str = "") -> BeginReply:
-    import socket
-
     import ray
 
     node = ray.get_runtime_context().get_node_id()

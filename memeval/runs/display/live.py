@@ -8,6 +8,7 @@ from memeval.llm.load import Load, sum_of
 from memeval.metrics.formats import dollars
 from memeval.pipeline.open.connections import Connections
 from memeval.records import Usage
+from memeval.results.prices import total_cost_usd
 from memeval.statistics.means import sum_or_none
 from memeval.text.shown import counted
 
@@ -34,8 +35,6 @@ class LiveFigures(Struct):
         return sum_of(self.loads)
 
     def add_usages(self, usages: Sequence[Usage]) -> None:
-        from memeval.results.prices import total_cost_usd
-
         paid = []
         for usage in usages:
             if usage.cached:  # costs nothing now
