@@ -132,6 +132,12 @@ def test_store_tool_is_tried_with_a_real_timestamp(monkeypatch: pytest.MonkeyPat
     assert option["store_arguments"] == {"text": "{text}", "timestamp": "{time}"}
 
 
+def test_a_wrong_proxy_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://[::1")
+    with pytest.raises(UserError, match=r"^the environment's proxy http://\[::1 is not a URL$"):
+        asyncio.run(option_of_address("http://memory.invalid", {}))
+
+
 def test_an_mcp_server_whose_tool_fails_is_not_said_to_speak_no_protocol(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

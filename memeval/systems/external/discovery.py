@@ -13,6 +13,7 @@ from memeval.config.settings import read_settings
 from memeval.errors import MemevalError, ModelError, UserError, require_library
 from memeval.llm.extractive.tools import mapping_of, names_in, without_references
 from memeval.llm.keys import headers_of
+from memeval.llm.transport import proxy_of
 from memeval.systems.external import wire
 from memeval.systems.external.command import CommandService, CommandSettings
 from memeval.systems.external.contracts import CONTRACTS, OWN
@@ -83,8 +84,9 @@ class UnrecognisedToolsError(UserError):
 async def option_of_address(address: str, given: Mapping[str, Any]) -> Option:
     """The option for a service over HTTP; `given` contains its further settings, such as `headers`.
 
-    Raises `UserError` that says how each contract failed.
+    Raises `UserError` that says how each contract failed, or that no proxy can be used.
     """
+    proxy_of(address)
     values = {"base_url": address, **given}
     tries: dict[str, Coroutine[Any, Any, Option]] = {OWN: _http(values)}
     for contract in CONTRACTS:
