@@ -282,7 +282,7 @@ async def try_connection(address: str, timeout_s: float = CONNECT_S) -> Setback 
     with suppress(OSError):
         await writer.wait_closed()
 
-    if parts.scheme == "https" and await _lacks_tls(host, port, timeout_s):
+    if parts.scheme == "https" and await _lacks_tls(host, port, min(timeout_s, CONNECT_S)):
         return Setback(f"{host}:{port}{NO_TLS}", FaultKind.DEAD)
 
     return None
