@@ -72,25 +72,28 @@ def compare_runs(
         kept = {pair: (*reasons, only) for pair, reasons in kept.items()}
 
     def may_be_compared(first: int, second: int) -> bool:
+        if (first, second) in kept or (second, first) in kept:
+            return True
+
         return not _comparable_pairs([(first, second)], runs, scores, metric, allowed)[1]
 
     titles = _category_titles(scores) if categories else {}
     differences = adjusted(_differences(kept, runs, scores, metric, sent, titles=titles), scores)
     letters = letters_of(differences, scores, may_be_compared)
-    summaries = [run.summary for run in runs]
+    compared = tuple(_compared_runs([run.summary for run in runs], scores, metric, letters))
     has_baseline = bool(runs) and not (all_pairs or steps)
     return Comparison(
         metric=metric.name,
         unit=metric.unit.name,
         scale=metric.unit.scale,
         baseline=runs[baseline].key if has_baseline else None,
-        runs=tuple(_compared_runs(summaries, scores, metric, letters)),
+        runs=compared,
         differences=tuple(differences.values()),
         refusals=tuple(refusals),
         questions=_questions(scores),
         values={run.key: scored.values for run, scored in zip(runs, scores, strict=True)},
         left_out=left_out,
-        model_notes=tuple(_model_notes(scores, unique_labels(labels(summaries), summaries))),
+        model_notes=tuple(_model_notes(scores, [run.label for run in compared])),
     )
 
 

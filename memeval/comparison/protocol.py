@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
-from memeval.comparison.scores import RunScores, describe_other_weights, weights_of
+from memeval.comparison.scores import RunScores, describe_other_weights
 from memeval.metrics.formats import coverage_percent, percent
 from memeval.metrics.metric import DOLLARS, Metric
 from memeval.results import (
@@ -146,8 +146,7 @@ def _other_questions(scores: RunScores, other: RunScores) -> Iterator[Note]:
             f"{len(asked & asked_other):,} in common",
         )
 
-    weights = dict(zip(asked_other, weights_of(other, asked_other), strict=True))
-    for text in describe_other_weights(scores, weights):
+    for text in describe_other_weights(scores.questions, other.questions):
         yield Note(NoteKind.WEIGHTS, text)
 
 

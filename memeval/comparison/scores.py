@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
-from typing import Self
+from typing import Protocol, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,6 +15,12 @@ from memeval.results.run import Run
 from memeval.statistics.differences import ClusteredDifference, clustered_difference
 from memeval.statistics.means import mean, sample_std
 from memeval.text.shown import counted
+
+
+class Weighted(Protocol):
+    @property
+    def weight(self) -> float:
+        """Number of questions that a question represents."""
 
 
 class AskedQuestion(Struct, frozen=True):
@@ -94,16 +100,18 @@ def weights_of(scores: RunScores, questions: Iterable[str]) -> list[float]:
     return [scores.questions[question].weight for question in questions]
 
 
-def describe_other_weights(scores: RunScores, weights: Mapping[str, float]) -> Iterator[str]:
+def describe_other_weights(
+    questions: Mapping[str, Weighted], others: Mapping[str, Weighted]
+) -> Iterator[str]:
     """A reason not to compare, if questions have other weights elsewhere: it is another sample."""
     ratios = []
-    for name, question in scores.questions.items():
-        if name in weights:
-            ratios.append(weights[name] / question.weight)
+    for name, question in questions.items():
+        if name in others:
+            ratios.append(others[name].weight / question.weight)
 
-    changed = sum(abs(ratio - 1) > 1e-9 for ratio in ratios)
     # A factor that all weights have in common changes no figure.
-    if changed and max(ratios) > (1 + 1e-9) * min(ratios):
+    if ratios and max(ratios) > (1 + 1e-9) * min(ratios):
+        changed = sum(abs(ratio - 1) > 1e-9 for ratio in ratios)
         yield f"different weights of {counted(changed, 'question')}: a different sample"
 
 

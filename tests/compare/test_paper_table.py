@@ -15,7 +15,7 @@ from unittest.mock import Mock
 import pytest
 from made_runs import example, in_conversations, made_run
 
-from memeval.comparison import pairs
+from memeval.comparison import build, pairs
 from memeval.comparison.build import compare_runs
 from memeval.comparison.paper.build import paper_table
 from memeval.comparison.paper.differences import difference_table
@@ -61,10 +61,11 @@ def test_a_table_tests_each_pair_once_and_no_category(
     runs = cells(tmp_path, high=HIGH, middle=MIDDLE, low=LOW)
     assert all(pair.categories for pair in compare_runs(runs, metric_named("accuracy")).differences)
 
-    test = Mock(wraps=pairs.difference_on)
+    test, check = Mock(wraps=pairs.difference_on), Mock(wraps=build.reasons_against)
     monkeypatch.setattr(pairs, "difference_on", test)
+    monkeypatch.setattr(build, "reasons_against", check)
     paper_table(runs, ["accuracy"])
-    assert test.call_count == 3
+    assert test.call_count == check.call_count == 3
 
 
 def test_the_best_is_bold_only_if_each_difference_is_shown(tmp_path: Path) -> None:

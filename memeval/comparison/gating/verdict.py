@@ -247,5 +247,4 @@ def _other_questions(baseline: Baseline, scores: RunScores) -> Iterator[str]:
         )
         return
 
-    weights = {name: question.weight for name, question in baseline.questions.items()}
-    yield from describe_other_weights(scores, weights)
+    yield from describe_other_weights(scores.questions, baseline.questions)
