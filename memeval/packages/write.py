@@ -137,13 +137,15 @@ class _Writer:
         self.data: dict[tuple[str, str], PackedData] = {}
         self.protocols: dict[str, Json] = {}
         self.environments: dict[str, Json] = {}
+        self.prices: dict[tuple[str, str], Json | None] = {}
+        """Prices by the packed name of a model and its provider."""
         self.code = ""
 
     def add(self, run: Run, check: FolderCheck) -> None:
         """Adds the entries of a run, whose folder was checked."""
         allowed = terms_of(run.summary)
         rows, records = RunRows(check), check.records
-        self.cleaner.learn_paths(environment_facts(run.summary, rows)["models"])
+        self._add_models(environment_facts(run.summary, rows)["models"])
         keys = run.summary.identity["keys"]
         files: dict[str, Content] = {CONFIG_FILE: self._config(run)}
         seals: dict[str, dict[Place, str]] = {}
@@ -169,6 +171,18 @@ class _Writer:
         self.data[summary.dataset, sha256] = PackedData(
             name=summary.dataset, sha256=sha256, licence=allowed.licence, texts=allowed.allows_texts
         )
+
+    def _add_models(self, models: Sequence[Json]) -> None:
+        """Learns the paths that name models. Raises `UserError` if prices of two have one name."""
+        self.cleaner.learn_paths(models)
+        for model in models:
+            name, prices = self.cleaner.clean_model(model["model"]), model["usd_per_million"]
+            if self.prices.setdefault((name, model["provider"]), prices) != prices:
+                raise UserError(
+                    f"two models with different prices are both {one_line(name, 80)} without "
+                    "their folders, which no package contains",
+                    "pack their runs separately, or serve the models under names of their own",
+                )
 
     def _config(self, run: Run) -> bytes:
         path = run.folder / CONFIG_FILE

@@ -775,6 +775,27 @@ def test_paths_that_settings_or_replies_name_as_a_model_are_replaced(
     assert [level.problems for level in verify_package(path)] == [[]] * 6
 
 
+def test_two_models_of_one_name_with_different_prices_are_not_packed(
+    monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
+) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text(
+        "date: 2026-01-31\nmodels: {/a/m.gguf: 0, /b/m.gguf: {input: 1, output: 2}}\n"
+    )
+    monkeypatch.setenv("MEMEVAL_PRICES", str(prices))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with ScriptedEndpoint() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        run = memeval.run(
+            "dataset=demo", "system=bm25", "llm=openai", "llm.model=/a/m.gguf", "judge=llm",
+            "llm.judge.model=/b/m.gguf", "dataset.limit_cases=1", "dataset.limit_questions=1",
+            "tracking=none", progress=False,
+        )  # fmt: skip
+
+    with pytest.raises(UserError, match=r"two models with .* are both \[path\]/m\.gguf without"):
+        pack([run], tmp_path / "two.memeval")
+
+
 def test_one_run_that_cannot_be_judged_again_does_not_end_the_check(
     monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
 ) -> None:
