@@ -33,7 +33,7 @@ from memeval.drafting.draft import (
 from memeval.drafting.proposal import Reason
 from memeval.drafting.slots import IS_DRAFTED, parse_kinds
 from memeval.errors import BudgetError, UserError, check_number
-from memeval.metrics.formats import count, dollars
+from memeval.metrics.formats import count, paid_calls
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.open.called import budget_of, check_budget, limits_of, run_with_breaker
 from memeval.pipeline.open.cell import Cell
@@ -318,8 +318,7 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
     calls = sum(usage.calls for usage in usages)
     cached = sum(usage.calls for usage in usages if usage.cached)
     if calls:
-        cost = dollars(total_cost_usd(usages, billed=True))
-        yield f"  model calls: {calls:,}, {cached:,} of them from the cache; cost $ {cost}"
+        yield f"  {paid_calls(calls, cached, total_cost_usd(usages, billed=True))}"
 
     if drafting.count_before + drafting.kept < drafting.wanted.count:
         yield f"  fewer than the {drafting.wanted.count:,} wanted, for the reasons above"

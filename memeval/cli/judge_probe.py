@@ -9,7 +9,7 @@ from memeval.calibration.probe import KindResult, ProbeResult
 from memeval.cli.parser import CONFIG_DIR, Parser, print_json, settings_of
 from memeval.comparison.tables import align
 from memeval.errors import UserError
-from memeval.metrics.formats import count, dollars, interval, percent
+from memeval.metrics.formats import count, interval, paid_calls, percent
 from memeval.results import json_line, write_atomically
 from memeval.results.files import writing
 from memeval.results.private import make_folder
@@ -91,11 +91,7 @@ def probe_lines(result: ProbeResult) -> Iterator[str]:
             break
 
     if result.calls:
-        calls = f"model calls: {result.calls:,}"
-        if result.cached:
-            calls += f", {result.cached:,} of them from the cache"
-
-        yield f"{calls}; cost $ {dollars(result.cost_usd)}"
+        yield paid_calls(result.calls, result.cached, result.cost_usd)
 
 
 def flip_lines(flips: Sequence[FlipRate]) -> Iterator[str]:

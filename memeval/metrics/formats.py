@@ -92,6 +92,12 @@ def dollars(value: float | None) -> str:
     return significant(value)
 
 
+def paid_calls(calls: int, cached: int, cost_usd: float | None) -> str:
+    """A line on model calls, `cached` of them from the cache, and their cost."""
+    reused = f", {cached:,} of them from the cache" if cached else ""
+    return f"model calls: {calls:,}{reused}; cost $ {dollars(cost_usd)}"
+
+
 def significant(value: float, digits: int = 3) -> str:
     """A number with this many significant digits, without an exponent: `0.0000298`."""
     return f"{Decimal(f'{value:.{digits}g}'):f}"

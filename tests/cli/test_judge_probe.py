@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from ports import free_port
 from memeval.api.judging import ITEMS_FILE
 from memeval.calibration.attacks import LABEL, VERDICTS, attacks_on
 from memeval.calibration.items import match_questions, read_items
-from memeval.cli.judge_probe import probe_lines
 from memeval.errors import UserError
 from memeval.records import EvalQuestion
 from memeval.text.shipped import shipped_path
@@ -73,14 +71,6 @@ def test_probe_of_a_model_uses_the_cache_the_second_time(tmp_path: Path) -> None
         ("specific", "wrong", "wrong"),
         ("vague", "wrong", "right"),
     }
-
-
-def test_calls_from_the_cache_are_counted_only_if_there_are_any() -> None:
-    result: Any = SimpleNamespace(
-        judge=SimpleNamespace(shown="llm"), dataset="demo", items=[], kinds=[], flips=[],
-        calls=2, cached=0, cost_usd=0.5,
-    )  # fmt: skip
-    assert list(probe_lines(result))[-1] == "model calls: 2; cost $ 0.5"
 
 
 @pytest.mark.slow

@@ -113,3 +113,10 @@ def test_coverage_below_a_minimum_never_looks_like_it() -> None:
         "98.6",
         "–",
     ]
+
+
+def test_calls_from_the_cache_are_counted_only_if_there_are_any() -> None:
+    assert formats.paid_calls(2, 0, 0.5) == "model calls: 2; cost $ 0.5"
+    assert formats.paid_calls(2, 1, None) == (
+        "model calls: 2, 1 of them from the cache; cost $ unknown"
+    )

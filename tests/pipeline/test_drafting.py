@@ -255,6 +255,7 @@ def test_invalid_proposals_and_failed_calls_are_reported(memeval: Command, tmp_p
         done = memeval(*words(endpoint, path, 2), check=False)
         assert done.returncode == 1
         assert re.search(r"not in the requested form +6\n", done.stdout)
+        assert re.search(r"model calls: \d+; cost", done.stdout)
         assert "review them" not in done.stdout
 
     too_long = {"error": {"message": "the prompt has too many tokens", "code": 400}}
