@@ -27,7 +27,6 @@ NOUNS = {"system": "memory system", "dataset": "data set"}
 """Kinds with a different name in texts."""
 BOARD = "board"
 """The kind for a board: not a part of memeval, but a repository of results."""
-EXAMPLE = "for example:  python -m memeval init system my-memory"
 
 _FILES = Path(__file__).with_name("package")
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
@@ -103,20 +102,22 @@ def _kind_and_name(what: str | None, kind: str | None, name: str) -> tuple[str, 
     """Kind and name of the package, from the arguments. Raises `UserError` for anything else."""
     # With only a kind, the name was forgotten.
     is_kind_alone = what is kind is None and name in (*KINDS, BOARD)
-    if is_kind_alone or (what is not None and kind is not None):
-        raise UserError("init takes a kind and a name", EXAMPLE)
+    otherwise = name if is_kind_alone else "system"
+    chosen = next((given for given in (what, kind) if given is not None), otherwise)
+    if chosen not in (*KINDS, BOARD):
+        raise unknown("kind of package", one_line(chosen), (*KINDS, BOARD))
 
-    kind = next((given for given in (what, kind) if given is not None), "system")
-    if kind not in (*KINDS, BOARD):
-        raise unknown("kind of package", one_line(kind), (*KINDS, BOARD))
+    example = f"for example:  python -m memeval init {chosen} my-{chosen}"
+    if is_kind_alone or (what is not None and kind is not None):
+        raise UserError("init takes a kind and a name", example)
     if not _NAME.fullmatch(name):
         raise UserError(
             f"'{one_line(name)}' is not a package name: start with a to z; then 0 to 9, - and _ "
             "are allowed, too",
-            f"for example:  python -m memeval init {kind} my-{kind}",
+            example,
         )
 
-    return kind, name
+    return chosen, name
 
 
 def _values(kind: str, name: str, module: str) -> dict[str, str]:

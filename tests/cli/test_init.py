@@ -162,8 +162,9 @@ def test_invalid_arguments_are_refused(words: list[str], message: str, tmp_path:
     assert not (tmp_path / words[-1]).exists()
 
 
-def test_example_after_an_invalid_name_is_of_the_same_kind(tmp_path: Path) -> None:
+def test_example_after_an_invalid_or_missing_name_is_of_the_same_kind(tmp_path: Path) -> None:
     assert "init board my-board" in memeval(tmp_path, "init", "board", "a/b").err
+    assert "init judge my-judge" in memeval(tmp_path, "init", "judge").err
 
 
 def test_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
