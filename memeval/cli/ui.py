@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import signal
@@ -148,10 +149,11 @@ def check_free(host: str, port: int) -> None:
             pass
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise UserError(
-            f"can't listen on {host}:{port}: {reason}",
-            f"use a free port of this machine:  python -m memeval ui --port {port + 1}",
-        ) from error
+        hint = f"use a free port of this machine:  python -m memeval ui --port {port + 1}"
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            hint = "leave --host out, or name an address of this machine"
+
+        raise UserError(f"can't listen on {host}:{port}: {reason}", hint) from error
 
 
 def is_loopback(host: str) -> bool:

@@ -266,6 +266,12 @@ def test_port_in_use_is_refused(home: Path) -> None:
     assert list(home.iterdir()) == []
 
 
+def test_address_of_another_machine_is_not_answered_with_another_port() -> None:
+    with pytest.raises(UserError, match="can't listen on") as caught:
+        check_free("192.0.2.1", free_port())
+    assert caught.value.hints == ("leave --host out, or name an address of this machine",)
+
+
 @pytest.mark.parametrize(
     ("port", "reason"),
     [
