@@ -1,21 +1,18 @@
 """`python -m memeval pack [RUN|FILTER ...] -o FILE`: writes finished runs to one file to share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from memeval.api.selecting import Selection, select_runs
 from memeval.cli.parser import LAST, Parser, check_folder_of
 from memeval.comparison.finding import labels_of, shown_label
 from memeval.errors import UserError
 from memeval.packages.form import SUFFIX, is_package_id
+from memeval.packages.register import entry_of_package
+from memeval.packages.write import Packed
+from memeval.packages.write import pack as pack_runs
 from memeval.results.run import Run
 from memeval.results.summary import PACKAGE_TAG
 from memeval.text.shown import counted, in_shell, one_line
-
-if TYPE_CHECKING:
-    from memeval.packages.write import Packed
 
 USAGE = f"""
 writes finished runs as one file that anyone can check
@@ -43,9 +40,6 @@ def pack(arguments: Sequence[str]) -> int:
 
     selection = select_runs(options.words, options.last)
     runs = _packable(selection)
-
-    from memeval.packages.register import entry_of_package
-    from memeval.packages.write import pack as pack_runs
 
     register = None
     if options.register is not None:

@@ -1,7 +1,5 @@
 """`python -m memeval ui`: MLflow's page on the project's own store."""
 
-from __future__ import annotations
-
 import errno
 import ipaddress
 import os
@@ -15,19 +13,20 @@ import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import requests
 
 from memeval.cli.parser import Parser
+from memeval.config.checks import check_tracking
 from memeval.errors import UserError, WorldError, check_number
 from memeval.process import started
+from memeval.process.root import project_root
 from memeval.results.private import make_folder, open_private
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line
-
-if TYPE_CHECKING:
-    from memeval.tracking.store import TrackingStore
+from memeval.tracking.store import WORKFLOW, TrackingStore, locate, prepare_store
+from memeval.tracking.view import VIEW
 
 CHARTS = "compareRunsMode=CHART"
 """Part of a URL: the experiment's charts instead of its table."""
@@ -53,9 +52,6 @@ def ui(arguments: Sequence[str]) -> int:
     Raises UserError for a port that is taken, WorldError if the server does not start.
     """
     options = PARSER.parse_args(arguments)
-    from memeval.config.checks import check_tracking
-    from memeval.process.root import project_root
-    from memeval.tracking.store import locate, prepare_store
 
     if options.uri and not options.uri.startswith(("http://", "https://")):
         check_tracking("--uri", options.uri)
@@ -234,9 +230,6 @@ def experiments(page: str) -> list[tuple[str, str]]:
     """The name of each experiment, first that of the latest run, and the URL of its table with
     columns that fit.
     """
-    from memeval.tracking.store import WORKFLOW
-    from memeval.tracking.view import VIEW
-
     api = f"{page}/api/2.0/mlflow"
     reply = ask(f"{api}/experiments/search", {"max_results": 100})
     rows = [row for row in reply.get("experiments", []) if row["name"] != "Default"]

@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec import Struct
 
 from memeval.pipeline.execute.progress import Progress as Reports
+from memeval.pipeline.open.connections import Connections
 from memeval.records import Usage
 from memeval.results import RunSummary
 from memeval.runs.display.live import LiveFigures, duration
 from memeval.runs.display.terminal import drawing_stream, folded
+from memeval.runs.plan import CellOutcome, PlannedCell
 from memeval.text.redaction import redacted
 from memeval.text.shown import counted, printable
 
 if TYPE_CHECKING:
     from rich.live import Live
-
-    from memeval.pipeline.open.connections import Connections
-    from memeval.runs.plan import CellOutcome, PlannedCell
 
 EVERY_S = 60.0
 """Seconds between two plain lines."""

@@ -41,10 +41,9 @@ from memeval.runs.compose.words import (
 )
 from memeval.runs.invocation import begin_invocation
 from memeval.runs.job import is_repeated, run_job
-from memeval.runs.launch.launcher import planning
+from memeval.runs.launch.launcher import Start, planning
 
 if TYPE_CHECKING:
-    from memeval.runs.launch.launcher import Start
     from memeval.runs.plan import Plan
 
 VERSION_BASE = "1.3"

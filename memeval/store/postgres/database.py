@@ -20,6 +20,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from queue import Queue
 from typing import Any, NoReturn, TypeVar
 
+import sqlalchemy
+import sqlalchemy.exc
 from msgspec import Struct
 
 from memeval.errors import StorageError, UserError, require_library
@@ -144,8 +146,6 @@ class Database:
 
     def _persist(self, work: Callable[[], T]) -> T:
         """The result of `work`, repeated while the server is unreachable. Raises as `run` does."""
-        import sqlalchemy.exc
-
         first, wait_s = time.monotonic(), FIRST_WAIT_S
         while True:
             # While the server is unreachable, only one statement at a time tries to reach it.
@@ -237,8 +237,6 @@ class Database:
             self._jobs.task_done()
 
     def _run_once(self, statement: str, values: Mapping[str, Any] | None) -> list[Row]:
-        import sqlalchemy
-
         with self._engine.connect() as connection, self._watch(connection):
             result = connection.execute(sqlalchemy.text(statement), values or {})
             return list(map(tuple, result)) if result.returns_rows else []
@@ -287,9 +285,6 @@ class Database:
 
         Raises `UserError` for errors that another attempt would not fix.
         """
-        import sqlalchemy
-        import sqlalchemy.exc
-
         try:
             with self._engine.connect() as connection, self._watch(connection):
                 connection.execution_options(isolation_level="READ COMMITTED")
@@ -378,8 +373,6 @@ def open_database(
 
 
 def _engine(url: str) -> Any:
-    import sqlalchemy
-
     require_library("psycopg", "store.url=postgresql://… needs psycopg", "postgres")
     return sqlalchemy.create_engine(
         url.replace("postgresql://", "postgresql+psycopg://", 1),
@@ -399,8 +392,6 @@ def _engine(url: str) -> Any:
 
 def _is_passing(error: Exception) -> bool:
     """Whether the same statement may succeed later."""
-    import sqlalchemy.exc
-
     if not isinstance(error, sqlalchemy.exc.DBAPIError):
         return isinstance(error, sqlalchemy.exc.TimeoutError)
 
