@@ -18,11 +18,11 @@ from memeval.config.paths import data_dir
 from memeval.config.plugins import plugins
 from memeval.datasets.contract import Dataset, DatasetInfo, FileInfo
 from memeval.datasets.fetch import fetch, verify
-from memeval.datasets.io.new_file import new_file
 from memeval.datasets.locate import locate
 from memeval.datasets.registry import DATASETS, GROUP, dataset_info, has_adapter, writable
 from memeval.datasets.transfer import FetchLimits
 from memeval.errors import UserError, check_number
+from memeval.results.private import new_file
 from memeval.runs.display.terminal import drawing_stream
 from memeval.text.shown import all_counted, counted, in_shell
 

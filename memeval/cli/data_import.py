@@ -10,9 +10,9 @@ from memeval.datasets.importing.cases import ALL
 from memeval.datasets.importing.forms import FORMS
 from memeval.datasets.importing.read import Imported, ImportOptions, import_files
 from memeval.datasets.importing.table import parse_map
-from memeval.datasets.io.new_file import new_file
 from memeval.errors import UserError, unknown
 from memeval.results.files import reading
+from memeval.results.private import new_file
 from memeval.runs.display.terminal import print_folded
 from memeval.runs.forecast.outlook import outlook_for
 from memeval.text.personal import Redactor

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from memeval.cli.data import data
-from memeval.datasets.io.new_file import new_file
 from memeval.datasets.json import frozen
 from memeval.datasets.locate import build
 from memeval.errors import UserError
+from memeval.results.private import new_file
 
 DEMO = Path(__file__).parents[2] / "data" / "demo" / "own.json"
 
@@ -198,7 +198,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path: Path) ->
     code = """
 import os, signal, sys
 from pathlib import Path
-from memeval.datasets.io.new_file import new_file
+from memeval.results.private import new_file
 with new_file(Path(sys.argv[1])) as file:
     file.write("half")
     file.flush()
