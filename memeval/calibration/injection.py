@@ -83,8 +83,7 @@ def flip_rates(attacks: Sequence[Attack], verdicts: Sequence[bool | None]) -> li
 
     rates = []
     for (place, technique), group in groups.items():
-        counts = accepted_share(group)
-        rates.append(FlipRate(place, technique, len(group), *counts))
+        rates.append(FlipRate(place, technique, len(group), *accepted_share(group)))
 
     return rates
 

@@ -90,7 +90,9 @@ def _write_board(name: str, folder: Path) -> int:
 
 def _write(paths: Mapping[str, Path], values: Mapping[str, str], folder: Path) -> None:
     with writing(folder):
-        _check_folder(folder)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UserError(f"{one_line(folder)} exists already", "elsewhere:  --output FOLDER")
+
         for path, source in paths.items():
             text = Template(source.read_text(encoding="utf-8")).substitute(values)
             target = folder / path
@@ -145,12 +147,6 @@ def _check_target(values: Mapping[str, str], source: Path) -> None:
     if values["target"] in names:
         text = f"the class {values['target']} would hide another name of its module"
         raise UserError(text, "choose another name")
-
-
-def _check_folder(folder: Path) -> None:
-    """Raises `UserError` if the folder is not empty."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{one_line(folder)} exists already", "elsewhere:  --output FOLDER")
 
 
 def _paths(kind: str, module: str) -> dict[str, Path]:

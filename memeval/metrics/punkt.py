@@ -87,7 +87,7 @@ def _candidates(text: str) -> Iterator[tuple[re.Match[str], str]]:
 
     for border in _BORDER.finditer(text):
         before = text[word.stop : border.start()]
-        space = _last_space(before)
+        space = max(map(before.rfind, string.whitespace))
         # A blank at the start of `before` is not counted, as in NLTK.
         start = word.stop + space + 1 if space > 0 else word.start
         current = slice(start, border.start())
@@ -98,11 +98,6 @@ def _candidates(text: str) -> Iterator[tuple[re.Match[str], str]]:
 
     if previous:
         yield previous, text[word] + previous[0] + previous["after"]
-
-
-def _last_space(text: str) -> int:
-    """Index of the last ASCII white space; at most 0 if there is none after the first character."""
-    return max(map(text.rfind, string.whitespace))
 
 
 def _holds_a_border(context: str) -> bool:

@@ -152,8 +152,7 @@ def _extend_equal(names: Sequence[str], summaries: Sequence[RunSummary]) -> list
 
     extended = []
     for name, summary in zip(names, summaries, strict=True):
-        parts = [name, *_distinctions(summary, alike[name])]
-        extended.append(" ".join(parts))
+        extended.append(" ".join([name, *_distinctions(summary, alike[name])]))
 
     return extended
 

@@ -174,8 +174,7 @@ def settings(summary: RunSummary) -> list[str]:
     ]
     for key, value in summary.tags.items():
         if key not in {"run_key", "command"}:
-            row = inline(key), text(value)
-            tags.append(row)
+            tags.append((inline(key), text(value)))
 
     return [
         "## Settings",

@@ -49,8 +49,7 @@ def table_of(name: str, entries: Sequence[BoardEntry], claims: Sequence[Claim]) 
     ranks = rank_runs(summaries, scores, names)
     rows = []
     for entry, label, letters in zip(entries, names, ranks.letters, strict=True):
-        difference = differences.get(entry.run.key)
-        rows.append(_row(entry, label, letters, difference, claims))
+        rows.append(_row(entry, label, letters, differences.get(entry.run.key), claims))
 
     rows.sort(key=lambda row: (row.accuracy is None, -(row.accuracy or 0.0), row.label, row.key))
     return BoardTable(

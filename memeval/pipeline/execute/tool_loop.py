@@ -465,12 +465,9 @@ def _as_message(completion: Completion, ids: Sequence[str]) -> Message:
     for call, call_id in zip(completion.tool_calls, ids, strict=True):
         # A name that every endpoint accepts.
         name = _ODD_NAME.sub("_", call.name)[:64] or "unnamed"
-        function = {"name": name, "arguments": _sound_json(call.arguments)}
+        # The templates of some servers need an object.
+        arguments = call.arguments if isinstance(json_or_none(call.arguments), dict) else "{}"
+        function = {"name": name, "arguments": arguments}
         calls.append({"id": call_id, "type": "function", "function": function})
 
     return {"role": "assistant", "content": completion.text or None, "tool_calls": calls}
-
-
-def _sound_json(arguments: str) -> str:
-    """The arguments if they are an object, else `{}`: some servers' templates need an object."""
-    return arguments if isinstance(json_or_none(arguments), dict) else "{}"

@@ -47,8 +47,7 @@ async def forecast(plan: Plan, *, exact: bool = False) -> Forecast:
         units.add(planned)
 
     with temporary_folder("plan") as folder:
-        estimator = Estimator(plan, units, Path(folder))
-        estimate = await estimator.estimate(exact=exact)
+        estimate = await Estimator(plan, units, Path(folder)).estimate(exact=exact)
 
     for planned in plan.cells[:1]:  # they share one budget
         notes = shortfall(estimate, limits_of(planned.cell.config))

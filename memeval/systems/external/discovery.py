@@ -191,8 +191,7 @@ async def _mcp(values: Mapping[str, Any]) -> Option:
     )
     home = None
     if settings.command:
-        words = settings.words("")
-        home = CaseHome(settings, words)
+        home = CaseHome(settings, settings.words(""))
         home.renew(_word())
         server = replace(server, words=tuple(home.words()), variables=home.variables())
 
