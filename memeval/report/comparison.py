@@ -1,7 +1,5 @@
 """Cells side by side, one per row: for the terminal, for Markdown and as CSV."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
@@ -52,7 +50,7 @@ REFUSALS = {"adversarial": "refusals right"}
 """Headers of categories whose right answer is a refusal, by the names that data sets give them."""
 
 
-def comparison_table(summaries: Sequence[RunSummary], width: int) -> Table:
+def comparison_table(summaries: Sequence[RunSummary], width: int) -> "Table":
     """A table for the terminal.
 
     A selection of questions that all cells share is named once, above them. Figures are never cut.

@@ -1,7 +1,5 @@
 """Prices of tokens: the user's own file, or the table of genai-prices, offline."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -157,7 +155,7 @@ def _linear_price(model: str, provider: str) -> tuple[Decimal, Decimal, Decimal]
 @lru_cache(maxsize=4096)
 def _look_up_price(
     model: str, provider: str, prompt: int, completion: int, cached: int
-) -> PriceCalculation | None:
+) -> "PriceCalculation | None":
     """The price of a call according to genai-prices; None for an unknown model."""
     from genai_prices import Usage as PricedUsage
     from genai_prices import calc_price

@@ -1,17 +1,11 @@
 """Entities mentioned together, and the chunks that a question's entities lead to."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from memeval.retrieval.entities import entities
-
-if TYPE_CHECKING:
-    import networkx as nx  # type: ignore[import-untyped]
 
 HOP = 0.5
 """Share of an entity's weight that is left after one hop."""
@@ -33,7 +27,7 @@ class EntityGraph:
     ) -> None:
         """`chunks` have `speaker: text` lines, one per turn; `read` returns a line's entities."""
         # Imported late: most systems do not need the library.
-        import networkx as nx
+        import networkx as nx  # type: ignore[import-untyped]
 
         self._graph: nx.Graph = nx.Graph()
         self._chunks: list[set[str]] = [set() for _ in chunks]

@@ -1,7 +1,5 @@
 """A run as a folder that `datasets.load_dataset` reads: a Parquet file and a card."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,7 +97,7 @@ def _about_texts(terms: DataTerms, texts: bool) -> str:
     return "Anyone who passes them on must comply with it."
 
 
-def _schema(metrics: Iterable[str]) -> pa.Schema:
+def _schema(metrics: Iterable[str]) -> "pa.Schema":
     import pyarrow as pa
 
     text, number, texts = pa.string(), pa.float64(), pa.list_(pa.string())

@@ -1,7 +1,5 @@
 """Builds models, embedders and rerankers, with one limit per URL and key."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -28,7 +26,7 @@ MODELS = Registry("llm", LanguageModel)  # type: ignore[type-abstract]
 """The models of packages; built-in ones are created in `Models`."""
 
 
-def sampling_of(settings: LlmConfig, role: str) -> Sampling:
+def sampling_of(settings: LlmConfig, role: str) -> "Sampling":
     """Sampling of every prompt to the model of a role. Raises `UserError` without a model."""
     from memeval.llm.openai import Sampling
 

@@ -1,7 +1,5 @@
 """Writes the page: one file, with its style, its script and its data in it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -133,12 +131,12 @@ def raw(text: str) -> str:
 
 
 @cache
-def load_template(name: str = "page.html.j2") -> Template:
+def load_template(name: str = "page.html.j2") -> "Template":
     """A page's template, compiled once in a process."""
     return _environment().get_template(name)
 
 
-def _environment() -> Environment:
+def _environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 

@@ -1,7 +1,5 @@
 """Shows work in progress: live on a terminal, in occasional plain lines elsewhere."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

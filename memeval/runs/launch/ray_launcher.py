@@ -1,7 +1,5 @@
 """`hydra/launcher=ray`: the cases of a sweep are spread over the workers of a Ray cluster."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import socket
@@ -34,7 +32,7 @@ def start_ray(
     workers: int | None,
     cases: int | None,
     variables: Sequence[str],
-) -> RayWorkers | None:
+) -> "RayWorkers | None":
     """The workers of a plan; None if nothing is left for them.
 
     Raises `UserError` if the cluster can't be used, `WorldError` if none can be started.

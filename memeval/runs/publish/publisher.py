@@ -7,8 +7,6 @@ its report is written here. A program that has added a metric does everything he
 process would not know the metric.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import signal
@@ -19,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import memeval
 from memeval.config.filing import Filing, read_experiment, read_filing
@@ -101,7 +99,7 @@ class Publisher:
         return self._thread.submit(self._ask, prices_file(), function, folder, *arguments)
 
     def publish(
-        self, folder: Path, filing: Filing, *, plots: bool = True, drawer: Publisher | None = None
+        self, folder: Path, filing: Filing, *, plots: bool = True, drawer: Self | None = None
     ) -> Future[str | None]:
         """Writes a run folder's report, in the process of `drawer` if given, and logs the run.
 
@@ -203,7 +201,7 @@ def track_run(folder: Path, store: TrackingStore, filing: Filing) -> str:
     return log_run(folder, store, filing).url
 
 
-def track_sweep(folder: Path, store: TrackingStore, end: SweepEnd) -> list[str]:
+def track_sweep(folder: Path, store: TrackingStore, end: "SweepEnd") -> list[str]:
     """Logs the end of a sweep, whose comparison is in `folder`, and returns the URLs."""
     prepare_store(store)
     from memeval.tracking.comparison import log_comparison
