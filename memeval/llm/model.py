@@ -1,13 +1,12 @@
 """Language models: their interface, and a wrapper that counts a model's calls."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from memeval.config.schema import LlmConfig
 from memeval.errors import WorldError
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.metering import Answered, current_ledger
@@ -15,7 +14,6 @@ from memeval.llm.reply.body import CutReplyError, FilteredReplyError
 from memeval.records import Role
 
 if TYPE_CHECKING:
-    from memeval.config.schema import LlmConfig
     from memeval.llm.network import Network
 
 
@@ -30,7 +28,7 @@ class LanguageModel(ABC):
     """False for the offline reader, which reads the typed prompt and never sends its messages."""
 
     @classmethod
-    def from_settings(cls, settings: LlmConfig, role: str, network: Network) -> Self:
+    def from_settings(cls, settings: LlmConfig, role: str, network: "Network") -> Self:
         """Creates the model with the settings of a role: `llm`, `llm.ingest` or `llm.judge`.
 
         Called for models from packages. `network` has the run's endpoints and caches. Raises

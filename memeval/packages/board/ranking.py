@@ -1,7 +1,5 @@
 """Rank groups of the runs of a table, computed with matrices: 200 runs are 19,900 pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations, combinations_with_replacement, islice
 from typing import TYPE_CHECKING, Any
@@ -112,7 +110,7 @@ class _Values:
         """Mean of a run over the questions that it scored."""
         return float(self._means[number])
 
-    def sums(self, pairs: Sequence[tuple[int, int]]) -> Matrix:
+    def sums(self, pairs: Sequence[tuple[int, int]]) -> "Matrix":
         """Σ d of each conversation, for each pair, over the questions that both scored."""
         import numpy as np
 

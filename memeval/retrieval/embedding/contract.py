@@ -1,18 +1,16 @@
 """The embedder contract: texts in, unit vectors out; and the embedders by name."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from memeval.config.options import Registry
+from memeval.config.schema import EmbedderConfig
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from memeval.config.schema import EmbedderConfig
     from memeval.llm.network import Network
 
 Vectors: TypeAlias = "NDArray[np.float32]"
@@ -27,7 +25,7 @@ class Embedder(ABC):
     """Numbers per vector."""
 
     @classmethod
-    def from_settings(cls, settings: EmbedderConfig, network: Network) -> Self:
+    def from_settings(cls, settings: EmbedderConfig, network: "Network") -> Self:
         """The embedder for the settings `embedder.*`. Raises `UserError` for unusable settings.
 
         `network` is for embedders that call an endpoint. Default: built without arguments.

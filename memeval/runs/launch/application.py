@@ -4,8 +4,6 @@
 If the arguments determine the mode, Hydra is started in it directly.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -196,7 +194,7 @@ def words_to_plan(arguments: Sequence[str]) -> list[str]:
     return last_of_each(arguments)
 
 
-def compose_plan(words: Sequence[str]) -> tuple[Plan, Start]:
+def compose_plan(words: Sequence[str]) -> tuple["Plan", Start]:
     """The plan of the cells that these arguments compose, and the function that starts the
     processes to compute it. Nothing is run.
 
