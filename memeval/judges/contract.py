@@ -1,5 +1,7 @@
 """The judge contract."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -70,7 +72,7 @@ class Judge(ABC):
         return None
 
     @classmethod
-    def build(cls, context: JudgeContext) -> "Judge":
+    def build(cls, context: JudgeContext) -> Judge:
         """Builds the judge. The default calls the class without arguments."""
         return cls()
 

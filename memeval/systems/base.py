@@ -1,5 +1,7 @@
 """The contract of a memory system, and the parts that it gets from the engine."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -84,6 +86,27 @@ NOTHING_FITS = "nothing_fits"
 """Remark: the best text was larger than the whole budget."""
 
 
+class Reader(Protocol):
+    """Answers a query from a context under the run's prompt template, which all systems share."""
+
+    async def answer(
+        self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
+    ) -> ReaderReply:
+        """The reply from the texts of a context, in the order shown.
+
+        `order` lists the positions of the texts, the most important first: if they exceed
+        `context_tokens`, the last ones are left out. Empty means that the texts are in this order.
+
+        Raises `ModelError` if the model's call failed.
+        """
+        ...
+
+
+def latest_first(count: int, *, after: int = 0) -> list[int]:
+    """The order of `count` texts: the first `after` texts, then the others, latest first."""
+    return [*range(after), *reversed(range(after, count))]
+
+
 @dataclass(frozen=True, slots=True)
 class ReaderReply:
     """The reader's reply to a query."""
@@ -111,27 +134,6 @@ class ReaderReply:
             context_tokens=self.context_tokens,
             notes=notes or {},
         )
-
-
-class Reader(Protocol):
-    """Answers a query from a context under the run's prompt template, which all systems share."""
-
-    async def answer(
-        self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
-    ) -> ReaderReply:
-        """The reply from the texts of a context, in the order shown.
-
-        `order` lists the positions of the texts, the most important first: if they exceed
-        `context_tokens`, the last ones are left out. Empty means that the texts are in this order.
-
-        Raises `ModelError` if the model's call failed.
-        """
-        ...
-
-
-def latest_first(count: int, *, after: int = 0) -> list[int]:
-    """The order of `count` texts: the first `after` texts, then the others, latest first."""
-    return [*range(after), *reversed(range(after, count))]
 
 
 @dataclass(frozen=True)
