@@ -97,6 +97,14 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Server, str]]:
     httpd.server_close()
 
 
+def interrupted(data: Path) -> Path:
+    """The file of an interrupted download, with its first 1,000 bytes."""
+    part = data / "toy/file.bin.part"
+    part.parent.mkdir()
+    part.write_bytes(BODY[:1000])
+    return part
+
+
 def info_for(url: str, body: bytes = BODY) -> DatasetInfo:
     digest = sha256(body).hexdigest()
     return replace(
@@ -158,9 +166,7 @@ def test_server_that_ignores_range_restarts_the_download(
     server: tuple[Server, str], tmp_path: Path
 ) -> None:
     faults, url = server
-    part = tmp_path / "toy/file.bin.part"
-    part.parent.mkdir()
-    part.write_bytes(BODY[:1000])
+    interrupted(tmp_path)
     faults.ignores_range = True
     assert fetch(info_for(url), tmp_path).read_bytes() == BODY
     assert faults.ranges == ["bytes=1000-"]
@@ -168,9 +174,7 @@ def test_server_that_ignores_range_restarts_the_download(
 
 def test_wrong_range_from_the_server_is_refused(server: tuple[Server, str], tmp_path: Path) -> None:
     faults, url = server
-    part = tmp_path / "toy/file.bin.part"
-    part.parent.mkdir()
-    part.write_bytes(BODY[:1000])
+    part = interrupted(tmp_path)
     faults.shifts_range = True
     with pytest.raises(WorldError, match="a different range than requested"):
         fetch(info_for(url), tmp_path)
@@ -459,9 +463,7 @@ def test_wait_for_another_download_is_told(
         os.close(other)
         return True
 
-    part = tmp_path / "toy/file.bin.part"
-    part.parent.mkdir()
-    part.write_bytes(BODY[:1000])
+    part = interrupted(tmp_path)
     other = os.open(part, os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)
     with caplog.filtering(end_other):
@@ -473,9 +475,7 @@ def test_wait_for_another_download_is_told(
 def test_part_that_can_only_be_read_is_replaced(
     server: tuple[Server, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    part = tmp_path / "toy/file.bin.part"
-    part.parent.mkdir()
-    part.write_bytes(BODY[:1000])
+    part = interrupted(tmp_path)
     really_open = os.open
 
     def open_as_other_user(path: Path, flags: int, *mode: int) -> int:
@@ -492,12 +492,10 @@ def test_part_that_can_only_be_read_is_replaced(
 def test_mount_that_shows_files_as_another_users_is_no_obstacle(
     server: tuple[Server, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    part = tmp_path / "toy/file.bin.part"
-    part.parent.mkdir()
-    part.write_bytes(BODY[:1000])
+    interrupted(tmp_path)
     # As exFAT and SMB do, which know no owners.
-    user = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    others = iter([os.geteuid() + 1] * 20)
+    monkeypatch.setattr(os, "geteuid", lambda: next(others))
     assert fetch(info_for(server[1]), tmp_path).read_bytes() == BODY
     assert server[0].ranges == [None], "what another user may have written is not continued"
 
@@ -570,9 +568,7 @@ def test_login_page_does_not_replace_what_has_arrived(odd: Any, tmp_path: Path) 
         handler.send_header("Content-Length", "0")
         handler.end_headers()
 
-    part = tmp_path / "toy/file.bin.part"
-    part.parent.mkdir()
-    part.write_bytes(BODY[:1000])
+    part = interrupted(tmp_path)
     with pytest.raises(WorldError, match=r"returned a web page .*file\.bin\.part"):
         fetch(info_for(odd(log_in).url), tmp_path)
 
