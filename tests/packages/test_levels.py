@@ -636,6 +636,15 @@ def test_edited_environment_is_found(
     assert found_at(path) == 1
 
 
+def use_prices(monkeypatch: pytest.MonkeyPatch, folder: Path, models: str) -> Path:
+    """Sets a price file of these models, which is returned, and a key."""
+    prices = folder / "prices.yaml"
+    prices.write_text(f"date: 2026-01-31\nmodels: {{{models}}}\n")
+    monkeypatch.setenv("MEMEVAL_PRICES", str(prices))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    return prices
+
+
 def test_run_with_a_model_verifies_with_its_prices_and_the_local_endpoint(
     monkeypatch: pytest.MonkeyPatch,
     home: Path,
@@ -646,10 +655,7 @@ def test_run_with_a_model_verifies_with_its_prices_and_the_local_endpoint(
     replaced, and levels 3 and 4 call the local endpoint. Without its prices, only its costs are not
     compared, and it cannot be packed.
     """
-    prices = tmp_path / "prices.yaml"
-    prices.write_text("date: 2026-01-31\nmodels: {gpt-x: {input: 0.4, output: 1.6}}\n")
-    monkeypatch.setenv("MEMEVAL_PRICES", str(prices))
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    prices = use_prices(monkeypatch, tmp_path, "gpt-x: {input: 0.4, output: 1.6}")
     with ScriptedEndpoint() as endpoint:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
         run = memeval.run(
@@ -751,10 +757,7 @@ def test_paths_that_settings_or_replies_name_as_a_model_are_replaced(
     model: str, monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
 ) -> None:
     """The note that names them, the run's name and the prices are still those of its rows."""
-    prices = tmp_path / "prices.yaml"
-    prices.write_text(f"date: 2026-01-31\nmodels: {{{model}: {{input: 0.4, output: 1.6}}}}\n")
-    monkeypatch.setenv("MEMEVAL_PRICES", str(prices))
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    use_prices(monkeypatch, tmp_path, f"{model}: {{input: 0.4, output: 1.6}}")
     named = cycle([model, "/private/My Models/other's.gguf"])
     with ScriptedEndpoint(edit=lambda payload: payload.update(model=next(named))) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
@@ -778,12 +781,7 @@ def test_paths_that_settings_or_replies_name_as_a_model_are_replaced(
 def test_two_models_of_one_name_with_different_prices_are_not_packed(
     monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
 ) -> None:
-    prices = tmp_path / "prices.yaml"
-    prices.write_text(
-        "date: 2026-01-31\nmodels: {/a/m.gguf: 0, /b/m.gguf: {input: 1, output: 2}}\n"
-    )
-    monkeypatch.setenv("MEMEVAL_PRICES", str(prices))
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    use_prices(monkeypatch, tmp_path, "/a/m.gguf: 0, /b/m.gguf: {input: 1, output: 2}")
     with ScriptedEndpoint() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         run = memeval.run(

@@ -108,13 +108,13 @@ def check_settings(material: LintedRun) -> Iterator[Finding]:
 
 
 def _golds_in(material: LintedRun, texts: Mapping[str, str]) -> Iterator[Hit]:
-    runs_of: dict[str, list[str]] = {}
+    golds: dict[str, list[str]] = {}
     for record in material.records:
-        if record.question_id not in runs_of:
-            runs_of[record.question_id] = gold_runs(record.gold, record.question, MIN_IN_PROMPT)
+        if record.question_id not in golds:
+            golds[record.question_id] = gold_runs(record.gold, record.question, MIN_IN_PROMPT)
 
     for text, source in texts.items():
-        for question_id, runs in runs_of.items():
+        for question_id, runs in golds.items():
             yield from _hits(source, text, question_id, runs)
 
 
